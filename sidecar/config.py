@@ -1,0 +1,236 @@
+"""Settings from one YAML file and ``MODELPROBE_*`` environment variables; the environment wins.
+
+Nothing is guessed: an unknown key, a wrong type or an unknown variable is refused with the file,
+the key and what is allowed there.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from sidecar.signals import Leg
+
+PREFIX = "MODELPROBE_"
+Port = Annotated[int, Field(ge=1, le=65535)]
+Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+
+
+class ConfigError(Exception):
+    """The settings cannot be used; the message is one line for people."""
+
+
+def _address(value: str) -> str:
+    host, port = split_address(value)
+    ipaddress.ip_address(host)
+    if not 0 < port < 65536:
+        raise ValueError(f"port {port} is not between 1 and 65535")
+    return value
+
+
+def split_address(value: str) -> tuple[str, int]:
+    """``127.0.0.1:9838`` or ``[::1]:9838`` as host and port; ValueError otherwise."""
+    host, colon, port = value.rpartition(":")
+    if not colon or not port.isdigit():
+        raise ValueError(f"{value!r} is not ADDRESS:PORT, such as 127.0.0.1:9838 or [::1]:9838")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _http_url(value: str) -> str:
+    scheme, _, rest = value.partition("://")
+    if scheme not in ("http", "https") or not rest or any(c.isspace() for c in value):
+        raise ValueError(f"{value!r} is not an http:// or https:// address")
+    if "@" in rest.split("/", 1)[0]:
+        raise ValueError("credentials in an address end in logs; leave them out")
+    return value.rstrip("/")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EngineSettings(_Section):
+    """One engine replica whose `/metrics` is read."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,63}$")] = Field(
+        description="Value of the `replica` label; letters, digits and `_.:-`."
+    )
+    url: Annotated[str, AfterValidator(_http_url)] = Field(
+        description="`http://host:port` of the engine; no credentials."
+    )
+    metrics_path: Annotated[str, Field(pattern=r"^/")] = Field(
+        default="/metrics", description="Path of its Prometheus endpoint."
+    )
+    interval_seconds: Seconds = Field(default=5.0, description="Time between two scrapes.")
+    deadline_seconds: Seconds = Field(
+        default=4.0, description="How long one scrape may take before it is a timeout."
+    )
+
+
+class WirePort(_Section):
+    """A server port to watch and the leg its requests belong to."""
+
+    port: Port = Field(description="TCP port of the server, gateway or engine.")
+    leg: Leg = Field(
+        default=Leg.DOWNSTREAM,
+        description="`downstream` (client to gateway) or `upstream` (gateway to engine).",
+    )
+
+
+class WireSettings(_Section):
+    """What the wire tap watches, and where `probed` listens."""
+
+    socket: Path = Field(
+        default=Path("/run/model-probe/probed.sock"), description="The Unix socket of `probed`."
+    )
+    ports: Annotated[tuple[WirePort, ...], Field(max_length=32)] = ()
+
+
+class ExportSettings(_Section):
+    """The read-only listener."""
+
+    listen: Annotated[str, AfterValidator(_address)] = Field(
+        default="127.0.0.1:9838",
+        description="Address and port of metrics and page; anything beyond loopback is your "
+        "choice, and has no authentication.",
+    )
+    max_label_sets: Annotated[int, Field(ge=10, le=100_000)] = Field(
+        default=200, description="Series kept of one metric of one collector; the rest is counted."
+    )
+
+
+class Settings(BaseSettings):
+    """Everything that can be set; ``docs/configuration.md`` is generated from it."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    engines: tuple[EngineSettings, ...] = ()
+    wire: WireSettings = WireSettings()
+    export: ExportSettings = ExportSettings()
+    log_level: Annotated[str, Field(pattern=r"^(debug|info|warning|error)$")] = Field(
+        default="info", description="`debug`, `info`, `warning` or `error`; JSON lines on stderr."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment stands above what the file said (which arrives as init values)."""
+        return env_settings, init_settings
+
+
+def load(path: Path | None) -> Settings:
+    """The settings of a file and the environment; ConfigError names file, key and remedy."""
+    _refuse_unknown_variables(os.environ)
+    return from_values(str(path) if path else "environment", _read(path) if path else {})
+
+
+def from_values(source: str, values: dict[str, Any]) -> Settings:
+    """Settings of plain values under the environment's; ``source`` names them in errors."""
+    try:
+        settings = Settings(**values)
+    except ValidationError as error:
+        raise ConfigError(_explain(source, values, error)) from error
+    except SettingsError as error:
+        raise ConfigError(f"environment: {error}; lists and sections are JSON there") from error
+    _refuse_duplicates(source, settings)
+    return settings
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "not valid"
+        raise ConfigError(f"{path}:{where} not YAML: {problem}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise ConfigError(f"{path}: the top level must be keys with values, such as 'engines:'")
+    return values
+
+
+def _allowed(location: tuple[int | str, ...]) -> str:
+    """The keys allowed beside the last step of a location, comma separated."""
+    model: Any = Settings
+    for step in location[:-1]:
+        if isinstance(step, int):
+            continue
+        found = model.model_fields.get(step)
+        annotation = found.annotation if found else None
+        inner = [a for a in getattr(annotation, "__args__", ()) if hasattr(a, "model_fields")]
+        model = inner[0] if inner else annotation
+        if not hasattr(model, "model_fields"):
+            return ""
+    return ", ".join(model.model_fields)
+
+
+def _holds(values: Any, location: tuple[int | str, ...]) -> bool:
+    for step in location:
+        try:
+            values = values[step]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True
+
+
+def _explain(source: str, values: dict[str, Any], error: ValidationError) -> str:
+    first = error.errors()[0]
+    location = first["loc"]
+    if first["type"] != "missing" and not _holds(values, location):
+        source = f"environment ({PREFIX}{str(location[0]).upper()}…)"
+    key = ".".join(str(step) for step in location)
+    if first["type"] == "extra_forbidden":
+        problem = f"unknown key; allowed here: {_allowed(location)}"
+    else:
+        problem = first["msg"].removeprefix("Value error, ")
+        given = first.get("input")
+        if isinstance(given, str | int | float | bool):
+            problem += f" (given: {str(given)[:80]!r})"
+    more = error.error_count() - 1
+    return f"{source}: {key}: {problem}" + (f" (and {more} more)" if more else "")
+
+
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    for name in environ:
+        if not name.upper().startswith(PREFIX):
+            continue
+        field = name.upper().removeprefix(PREFIX).split("__")[0].lower()
+        if field not in Settings.model_fields:
+            allowed = ", ".join(PREFIX + known.upper() for known in Settings.model_fields)
+            raise ConfigError(f"environment: {name}: unknown variable; allowed: {allowed}")
+
+
+def _refuse_duplicates(source: str, settings: Settings) -> None:
+    for key, values in (
+        ("engines.name", [engine.name for engine in settings.engines]),
+        ("wire.ports.port", [str(port.port) for port in settings.wire.ports]),
+    ):
+        twice = sorted({value for value in values if values.count(value) > 1})
+        if twice:
+            raise ConfigError(f"{source}: {key}: {', '.join(twice)} is given twice")

@@ -1,0 +1,201 @@
+"""The only vocabulary of the sidecar: what collectors say, and how what is missing is named.
+
+Imports nothing but the standard library, so that every other module may import it. Times are
+Unix seconds unless a name ends in ``_monotonic``; durations are seconds; sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class Kind(StrEnum):
+    """The type of a metric, in Prometheus' words."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """The declaration of one exported metric; ``docs/metrics.md`` is generated from these.
+
+    ``name`` carries the base unit and, for counters, ``_total``. ``labels`` are the label names
+    a sample may carry besides ``collector``.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One value of a counter or gauge, as the source gave it. Never NaN: absence is no Sample."""
+
+    metric: str
+    value: float
+    labels: Labels = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """One request that landed in a histogram bucket: its trace id, its value, its time."""
+
+    trace_id: str
+    value: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """A cumulative histogram. ``counts[i]`` observations were ``<= bounds[i]``; the last bound
+    is +Inf and its count is the number of observations. ``exemplars[i]`` belongs to bucket i.
+    """
+
+    metric: str
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    sum: float
+    labels: Labels = ()
+    exemplars: tuple[Exemplar | None, ...] = ()
+
+
+class Leg(StrEnum):
+    """Which side of the gateway a request was seen on, in Envoy's words."""
+
+    DOWNSTREAM = "downstream"  # client -> gateway
+    UPSTREAM = "upstream"  # gateway -> engine
+
+
+class End(StrEnum):
+    """How a request ended on the wire. ``OPEN`` is a progress report of one that has not."""
+
+    COMPLETE = "complete"
+    CLIENT_GONE = "client_gone"
+    SERVER_CLOSED = "server_closed"
+    ERROR_EVENT = "error_event"
+    LOST = "lost"  # the tap lost track: idle past its limit, or bytes it did not see
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTiming:
+    """One request as the wire saw it; no byte of prompt or output is in it.
+
+    ``at`` is when the request's first byte arrived and every other time is counted from there.
+    ``ttft_seconds`` ends at the first event that carries generated text (a role-only or empty
+    delta is not one); it is None when the response held no such event. ``gaps`` are the times
+    between consecutive token events as ``(bucket, count)`` of :mod:`sidecar.gaps`. An event is not
+    a token: one event may carry several.
+    """
+
+    at: float
+    leg: Leg
+    server: str
+    method: str
+    path: str
+    status: int | None
+    end: End
+    seconds: float
+    ttfb_seconds: float | None = None
+    ttft_seconds: float | None = None
+    last_token_seconds: float | None = None
+    events: int = 0
+    token_events: int = 0
+    gaps: tuple[tuple[int, int], ...] = ()
+    largest_gap_seconds: float | None = None
+    request_bytes: int = 0
+    response_bytes: int = 0
+    trace_id: str | None = None
+    request_id: str | None = None
+    streamed: bool = False
+    encoded: bool = False  # a content encoding hid the events
+    resynced: bool = False  # bytes were missed in between: counts are lower bounds
+
+
+Signal = Sample | Histogram | RequestTiming
+
+
+class Absence(StrEnum):
+    """Why a source gives nothing. Each is a state of its own; none of them is a zero."""
+
+    NOT_FOUND = "not_found"
+    REFUSED = "refused"
+    NO_PERMISSION = "no_permission"
+    UNSUPPORTED = "unsupported"
+    TIMEOUT = "timeout"
+    STOPPED = "stopped"
+    STUCK = "stuck"
+    CLOSED = "closed"
+    HTTP_STATUS = "http_status"
+    NOT_METRICS = "not_metrics"
+    TRUNCATED = "truncated"
+    TOO_LARGE = "too_large"
+    NO_SIGNAL = "no_signal"
+    PROTOCOL = "protocol"
+    ERROR = "error"
+
+
+ABSENCE_MEANINGS = {
+    Absence.NOT_FOUND: "There is no such file, socket, host or library.",
+    Absence.REFUSED: "Nobody listens there.",
+    Absence.NO_PERMISSION: "The kernel or the peer forbids it.",
+    Absence.UNSUPPORTED: "This kernel, driver or version cannot do it.",
+    Absence.TIMEOUT: "No answer, or no end of one, in time.",
+    Absence.STOPPED: "The process is there but does not run (SIGSTOP, frozen cgroup).",
+    Absence.STUCK: "Our own call has not come back by its deadline.",
+    Absence.CLOSED: "The peer went away in the middle.",
+    Absence.HTTP_STATUS: "An answer, but an error.",
+    Absence.NOT_METRICS: "HTML, JSON or noise instead of an exposition.",
+    Absence.TRUNCATED: "Half a body, or a broken one.",
+    Absence.TOO_LARGE: "More than the sidecar is willing to hold.",
+    Absence.NO_SIGNAL: "A good answer without a single name that we know.",
+    Absence.PROTOCOL: "The peer speaks another version.",
+    Absence.ERROR: "None of these: a bug of the sidecar, which is in its log.",
+}
+
+
+class NoData(Exception):
+    """Raised by a collector whose source is absent. ``reason`` is one line for people: it names
+    the thing, the place and the remedy.
+    """
+
+    def __init__(self, absence: Absence, reason: str) -> None:
+        super().__init__(reason)
+        self.absence = absence
+        self.reason = reason
+
+
+class CollectorState(StrEnum):
+    """What a collector is doing: attached means open but silent so far, firing means signals
+    arrive, blind means they do not and ``CollectorStatus.absence`` says why.
+    """
+
+    STARTING = "starting"
+    ATTACHED = "attached"
+    FIRING = "firing"
+    BLIND = "blind"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorStatus:
+    """How one collector fares. ``age_seconds`` is since its last good collection, None if never;
+    ``failures`` counts by absence since the start.
+    """
+
+    name: str
+    state: CollectorState
+    absence: Absence | None = None
+    reason: str = ""
+    age_seconds: float | None = None
+    duration_seconds: float | None = None
+    collections: int = 0
+    failures: tuple[tuple[Absence, int], ...] = ()
+    dropped: int = 0
+    stand_in: bool = False

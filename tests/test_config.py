@@ -1,0 +1,125 @@
+"""Tests of sidecar.config: what is refused, and in which words."""
+
+from pathlib import Path
+
+import pytest
+
+from sidecar.config import ConfigError, load, split_address
+from sidecar.signals import Leg
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in list(os.environ):
+        if name.upper().startswith("MODELPROBE_"):
+            monkeypatch.delenv(name)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "probe.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_sets_everything(tmp_path: Path) -> None:
+    """Engines, ports and listener come from the file."""
+    settings = load(
+        written(
+            tmp_path,
+            "engines: [{name: r0, url: 'http://127.0.0.1:8081/'}]\n"
+            "wire: {ports: [{port: 8080}, {port: 8081, leg: upstream}]}\n"
+            "export: {listen: '[::1]:9000'}\n",
+        )
+    )
+    assert settings.engines[0].url == "http://127.0.0.1:8081"
+    assert [p.leg for p in settings.wire.ports] == [Leg.DOWNSTREAM, Leg.UPSTREAM]
+    assert split_address(settings.export.listen) == ("::1", 9000)
+
+
+def test_the_environment_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable stands above the file, key by key."""
+    monkeypatch.setenv("MODELPROBE_EXPORT__LISTEN", "127.0.0.1:9111")
+    path = written(tmp_path, "export: {listen: '127.0.0.1:9000', max_label_sets: 77}\n")
+    settings = load(path)
+    assert settings.export.listen == "127.0.0.1:9111"
+    assert settings.export.max_label_sets == 77
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("engine: []", ["engine: unknown key", "engines", "wire", "export"]),
+        ("wire: {porst: []}", ["wire.porst: unknown key", "ports", "socket"]),
+        (
+            "engines: [{name: a, url: 'http://h', intervall: 1}]",
+            ["engines.0.intervall: unknown key", "interval_seconds"],
+        ),
+        ("engines: [{name: a, url: 'ftp://h'}]", ["engines.0.url", "http://"]),
+        ("engines: [{name: a, url: 'http://u:p@h'}]", ["engines.0.url", "credentials"]),
+        ("engines: [{name: a}]", ["engines.0.url", "required"]),
+        ("engines: [{name: 'a b', url: 'http://h'}]", ["engines.0.name", "'a b'"]),
+        (
+            "engines: [{name: a, url: 'http://h'}, {name: a, url: 'http://i'}]",
+            ["engines.name: a is given twice"],
+        ),
+        ("wire: {ports: [{port: 0}]}", ["wire.ports.0.port", "'0'"]),
+        ("wire: {ports: [{port: 80}, {port: 80}]}", ["wire.ports.port: 80 is given twice"]),
+        ("wire: {ports: [{port: 80, leg: sideways}]}", ["wire.ports.0.leg", "upstream"]),
+        ("engines: [{name: a, url: 'http://h', interval_seconds: .nan}]", ["interval_seconds"]),
+        ("engines: [{name: a, url: 'http://h', interval_seconds: -1}]", ["interval_seconds"]),
+        ("export: {listen: 9838}", ["export.listen"]),
+        ("export: {listen: 'localhost:9838'}", ["export.listen", "localhost"]),
+        ("export: {listen: '127.0.0.1:70000'}", ["export.listen", "70000"]),
+        ("wire: {ports: [{port: 80}", ["line 1", "YAML"]),
+        ("- a\n- b", ["top level"]),
+        ("log_level: loud", ["log_level", "debug"]),
+    ],
+)
+def test_bad_settings_are_one_line_with_file_key_and_remedy(
+    tmp_path: Path, text: str, words: list[str]
+) -> None:
+    """What cannot be used is refused in one line that names the file, the key and the choice."""
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(str(path))
+    for word in words:
+        assert word in message
+
+
+def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
+    """No key is required."""
+    assert load(written(tmp_path, "")).export.listen == "127.0.0.1:9838"
+
+
+def test_unreadable_files_say_why(tmp_path: Path) -> None:
+    """A missing file, a folder and a file that is no text are three named troubles."""
+    with pytest.raises(ConfigError, match="No such file"):
+        load(tmp_path / "absent.yaml")
+    with pytest.raises(ConfigError, match="directory"):
+        load(tmp_path)
+    (tmp_path / "noise.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        load(tmp_path / "noise.yaml")
+
+
+def test_unknown_variables_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A misspelt variable is an error that lists the known ones, not silence."""
+    monkeypatch.setenv("MODELPROBE_EXPROT__LISTEN", "x")
+    with pytest.raises(ConfigError, match=r"MODELPROBE_EXPROT__LISTEN.*MODELPROBE_EXPORT"):
+        load(None)
+
+
+def test_bad_values_of_variables_name_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of a variable does not blame the file."""
+    monkeypatch.setenv("MODELPROBE_EXPORT__LISTEN", "nowhere")
+    with pytest.raises(ConfigError, match=r"^environment \(MODELPROBE_EXPORT.*nowhere"):
+        load(None)
+    monkeypatch.setenv("MODELPROBE_EXPORT__LISTEN", "127.0.0.1:1")
+    monkeypatch.setenv("MODELPROBE_ENGINES", "[{")
+    with pytest.raises(ConfigError, match=r"^environment.*engines.*JSON"):
+        load(None)

@@ -1,0 +1,160 @@
+"""The one owner of what is known: takes in signals, gives out immutable snapshots.
+
+Only the pipeline's state thread calls it. Values of a collector are its latest batch, withdrawn
+when it goes blind: an old number is worse than none.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from sidecar.signals import (
+    CollectorState,
+    CollectorStatus,
+    Histogram,
+    Labels,
+    Leg,
+    RequestTiming,
+    Sample,
+    Signal,
+)
+from sidecar.traffic import Traffic
+from sidecar.windows import LegWindow
+
+HISTORY_SECONDS = 300
+WIRE_COLLECTOR = "probes"
+SeriesKey = tuple[str, Labels]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is known at one moment. Readers share it freely; nothing in it changes.
+
+    ``rates`` are per-second rates of counters between a collector's last two batches, absent
+    after a reset. ``history`` maps a series (``downstream.ttft_p50``, or the name of a plotted
+    metric, summed over its labels; counters as rates) to ``(unix seconds, value)`` points, with
+    None where nothing was measured, oldest first.
+    """
+
+    at: float
+    started: float
+    sequence: int = 0
+    collectors: tuple[CollectorStatus, ...] = ()
+    samples: tuple[Sample | Histogram, ...] = ()
+    rates: Mapping[SeriesKey, float] = field(default_factory=lambda: MappingProxyType({}))
+    windows: tuple[LegWindow, ...] = ()  # the last minute, by leg
+    totals: tuple[LegWindow, ...] = ()  # since the start, by leg
+    history: Mapping[str, tuple[tuple[float, float | None], ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    capped: int = 0  # signals folded into `other` or dropped by a cap since the start
+
+    def collector(self, name: str) -> CollectorStatus | None:
+        """The status of one collector, None if there is none of that name."""
+        return next((status for status in self.collectors if status.name == name), None)
+
+
+@dataclass(slots=True)
+class _Batch:
+    at: float
+    samples: dict[SeriesKey, Sample | Histogram]
+    rates: dict[SeriesKey, float]
+
+
+class State:
+    """Accumulates signals. ``plotted`` names the metrics that get a history beside the wire's."""
+
+    def __init__(self, started: float, plotted: tuple[str, ...] = (), max_label_sets: int = 200):
+        self._started = started
+        self._plotted = plotted
+        self._max = max_label_sets
+        self._traffic = Traffic(max_servers=min(max_label_sets, 50))
+        self._batches: dict[str, _Batch] = {}
+        self._history: dict[str, deque[tuple[float, float | None]]] = {}
+        self._sequence = 0
+        self._capped = 0
+
+    def apply(self, collector: str, signals: Iterable[Signal], at: float) -> None:
+        """Takes in one batch: timings add up, samples replace the collector's earlier ones."""
+        samples: dict[SeriesKey, Sample | Histogram] = {}
+        sets: dict[str, int] = {}
+        for signal in signals:
+            if isinstance(signal, RequestTiming):
+                self._traffic.add(signal, at)
+                continue
+            sets[signal.metric] = sets.get(signal.metric, 0) + 1
+            if sets[signal.metric] > self._max:
+                self._capped += 1
+                continue
+            samples[signal.metric, signal.labels] = signal
+        rates = _rates(self._batches.get(collector), samples, at)
+        self._batches[collector] = _Batch(at, samples, rates)
+
+    def withdraw(self, collector: str) -> None:
+        """Forgets a blind collector's values; counted requests stay, they did happen."""
+        self._batches.pop(collector, None)
+        if collector == WIRE_COLLECTOR:
+            self._traffic.forget_open()
+
+    def snapshot(self, statuses: tuple[CollectorStatus, ...], now: float) -> Snapshot:
+        """An immutable view of now; also adds one point to every history."""
+        windows = tuple(self._traffic.window(leg, now) for leg in Leg)
+        samples = [s for batch in self._batches.values() for s in batch.samples.values()]
+        samples.extend(self._traffic.signals(windows))
+        rates = {key: r for batch in self._batches.values() for key, r in batch.rates.items()}
+        self._remember(now, statuses, samples, rates)
+        self._sequence += 1
+        return Snapshot(
+            at=now,
+            started=self._started,
+            sequence=self._sequence,
+            collectors=statuses,
+            samples=tuple(samples),
+            rates=MappingProxyType(rates),
+            windows=windows,
+            totals=tuple(self._traffic.total(leg, now, now - self._started) for leg in Leg),
+            history=MappingProxyType({key: tuple(points) for key, points in self._history.items()}),
+            capped=self._capped + self._traffic.folded,
+        )
+
+    def _remember(
+        self,
+        now: float,
+        statuses: tuple[CollectorStatus, ...],
+        samples: list[Sample | Histogram],
+        rates: dict[SeriesKey, float],
+    ) -> None:
+        blind = any(s.name == WIRE_COLLECTOR and s.state is CollectorState.BLIND for s in statuses)
+        for leg in Leg:
+            window = self._traffic.window(leg, now, seconds=10)
+            for name in ("ttft_p50", "ttft_p99", "itl_p50", "itl_p99", "token_events_per_second"):
+                self._point(f"{leg}.{name}", now, None if blind else getattr(window, name))
+        for metric in self._plotted:
+            values = [r for (name, _), r in rates.items() if name == metric] or [
+                s.value
+                for s in samples
+                if isinstance(s, Sample) and s.metric == metric and not metric.endswith("_total")
+            ]
+            self._point(metric, now, sum(values) if values else None)
+
+    def _point(self, key: str, now: float, value: float | None) -> None:
+        points = self._history.setdefault(key, deque(maxlen=HISTORY_SECONDS))
+        points.append((now, value))
+
+
+def _rates(
+    before: _Batch | None, samples: dict[SeriesKey, Sample | Histogram], at: float
+) -> dict[SeriesKey, float]:
+    if before is None or at <= before.at:
+        return {}
+    rates = {}
+    for key, sample in samples.items():
+        earlier = before.samples.get(key)
+        if not isinstance(sample, Sample) or not isinstance(earlier, Sample):
+            continue
+        if sample.metric.endswith("_total") and sample.value >= earlier.value:
+            rates[key] = (sample.value - earlier.value) / (at - before.at)
+    return rates

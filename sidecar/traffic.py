@@ -1,0 +1,176 @@
+"""Adds up request timings of the wire: totals for Prometheus, sliding windows for the page.
+
+Memory is bounded: windows are one slot a second, servers are capped and the rest folds into
+``other``. Only ended requests count; open ones are shown as such and never twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+
+from sidecar import gaps, paths
+from sidecar.buckets import ITL_BOUNDS, REQUEST_BOUNDS, TTFT_BOUNDS, Buckets
+from sidecar.signals import End, Histogram, Kind, Labels, Leg, Metric, RequestTiming, Sample
+from sidecar.windows import LegWindow, Slot, summarise
+
+_LEG = ("leg", "server")
+REQUESTS = Metric(
+    "modelprobe_wire_requests_total",
+    Kind.COUNTER,
+    "Requests that ended, by templated path, status (0: none was sent) and how they ended.",
+    (*_LEG, "path", "status", "end"),
+)
+TTFT = Metric(
+    "modelprobe_wire_ttft_seconds",
+    Kind.HISTOGRAM,
+    "From the request's first byte to the first event that carries generated text.",
+    _LEG,
+)
+ITL = Metric(
+    "modelprobe_wire_itl_seconds",
+    Kind.HISTOGRAM,
+    "Gap between consecutive token events of one request. An event may carry several tokens.",
+    _LEG,
+)
+DURATION = Metric(
+    "modelprobe_wire_request_seconds",
+    Kind.HISTOGRAM,
+    "From an LLM request's first byte to its end.",
+    _LEG,
+)
+EVENTS = Metric(
+    "modelprobe_wire_events_total",
+    Kind.COUNTER,
+    "Server-sent events of ended LLM requests; kind=token carries generated text.",
+    (*_LEG, "kind"),
+)
+LARGEST_GAP = Metric(
+    "modelprobe_wire_largest_gap_seconds",
+    Kind.GAUGE,
+    "Largest gap between token events among the requests that ended in the last minute.",
+    ("leg",),
+)
+OPEN = Metric(
+    "modelprobe_wire_open_requests",
+    Kind.GAUGE,
+    "LLM requests that have not ended.",
+    ("leg",),
+)
+METRICS = (REQUESTS, TTFT, ITL, DURATION, EVENTS, LARGEST_GAP, OPEN)
+
+WINDOW_SECONDS = 60
+_MAX_OPEN = 5_000
+_OPEN_FRESH_SECONDS = 3.5  # an open request reports once a second
+
+
+class Traffic:
+    """All requests of the wire. Owned by one thread."""
+
+    def __init__(self, max_servers: int = 50, history_seconds: int = 300) -> None:
+        self._max_servers = max_servers
+        self._counts: Counter[tuple[str, Labels]] = Counter()
+        self._histograms: dict[tuple[str, Labels], Buckets] = {}
+        self._slots: dict[Leg, deque[Slot]] = {leg: deque(maxlen=history_seconds) for leg in Leg}
+        self._total: dict[Leg, Slot] = {}
+        self._recent_ttft: dict[Leg, deque[float]] = {leg: deque(maxlen=20_000) for leg in Leg}
+        self._open: dict[tuple[Leg, str, float], tuple[float, RequestTiming]] = {}
+        self._servers: set[tuple[Leg, str]] = set()
+        self.folded = 0
+
+    def add(self, timing: RequestTiming, now: float) -> None:
+        """Counts one ended request, or notes the progress of an open one."""
+        generates = paths.generates(timing.path, timing.streamed)
+        key = (timing.leg, timing.server, timing.at)
+        if timing.end is End.OPEN:
+            if generates and (key in self._open or len(self._open) < _MAX_OPEN):
+                self._open[key] = (now, timing)
+            return
+        self._open.pop(key, None)
+        where = self._where(timing)
+        status = str(timing.status or 0)
+        path = paths.template(timing.path)
+        labels = (*where, ("path", path), ("status", status), ("end", timing.end.value))
+        self._counts[REQUESTS.name, labels] += 1
+        if generates:
+            self._add_generation(timing, where, now)
+
+    def _where(self, timing: RequestTiming) -> Labels:
+        server = (timing.leg, timing.server)
+        if server not in self._servers:
+            if len(self._servers) >= self._max_servers:
+                self.folded += 1
+                return (("leg", timing.leg.value), ("server", paths.OTHER))
+            self._servers.add(server)
+        return (("leg", timing.leg.value), ("server", timing.server))
+
+    def _add_generation(self, timing: RequestTiming, where: Labels, now: float) -> None:
+        self._slot(timing.leg, int(now)).add(timing)
+        total = self._total.setdefault(timing.leg, Slot(0))
+        total.add(timing)
+        total.ttft.clear()
+        for kind, count in (
+            ("token", timing.token_events),
+            ("other", timing.events - timing.token_events),
+        ):
+            self._counts[EVENTS.name, (*where, ("kind", kind))] += count
+        self._buckets(DURATION, where, REQUEST_BOUNDS).add(
+            timing.seconds, trace_id=timing.trace_id, at=now
+        )
+        if timing.ttft_seconds is not None:
+            self._recent_ttft[timing.leg].append(timing.ttft_seconds)
+            self._buckets(TTFT, where, TTFT_BOUNDS).add(
+                timing.ttft_seconds, trace_id=timing.trace_id, at=now
+            )
+        itl = self._buckets(ITL, where, ITL_BOUNDS)
+        for bucket, count in timing.gaps:
+            itl.add(gaps.middle_seconds(bucket), count)
+
+    def _slot(self, leg: Leg, second: int) -> Slot:
+        slots = self._slots[leg]
+        if not slots or slots[-1].second < second:
+            slots.append(Slot(second))
+        return slots[-1]
+
+    def _buckets(self, metric: Metric, labels: Labels, bounds: tuple[float, ...]) -> Buckets:
+        key = (metric.name, labels)
+        if key not in self._histograms:
+            self._histograms[key] = Buckets.of(bounds)
+        return self._histograms[key]
+
+    def forget_open(self) -> None:
+        """Open requests are unknown once the tap is blind."""
+        self._open.clear()
+
+    def window(self, leg: Leg, now: float, seconds: int = WINDOW_SECONDS) -> LegWindow:
+        """What ended in the last seconds, and what is open now."""
+        since = int(now) - seconds
+        slots = [slot for slot in self._slots[leg] if slot.second > since]
+        return summarise(leg, slots, seconds, self._open_now(leg, now))
+
+    def total(self, leg: Leg, now: float, seconds: float) -> LegWindow:
+        """What ended since the start; TTFT quantiles are of the last 20,000 requests."""
+        slot = self._total.get(leg)
+        open_now = self._open_now(leg, now)
+        ttft = list(self._recent_ttft[leg])
+        return summarise(leg, [slot] if slot else [], seconds, open_now, ttft)
+
+    def _open_now(self, leg: Leg, now: float) -> list[RequestTiming]:
+        for key, (heard, _) in list(self._open.items()):
+            if now - heard > _OPEN_FRESH_SECONDS:
+                del self._open[key]
+        return [timing for (of, _, _), (_, timing) in self._open.items() if of is leg]
+
+    def signals(self, windows: Iterable[LegWindow]) -> Iterable[Sample | Histogram]:
+        """Everything of :data:`METRICS` that has been measured; ``windows`` are the last minute."""
+        for (name, labels), count in self._counts.items():
+            yield Sample(name, float(count), labels)
+        by_name = {metric.name: metric for metric in METRICS}
+        for (name, labels), buckets in self._histograms.items():
+            yield buckets.view(by_name[name], labels)
+        for window in windows:
+            labels = (("leg", window.leg.value),)
+            if window.leg in self._total:
+                yield Sample(OPEN.name, float(window.open_requests), labels)
+            if window.largest_gap is not None:
+                yield Sample(LARGEST_GAP.name, window.largest_gap, labels)

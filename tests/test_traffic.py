@@ -1,0 +1,132 @@
+"""Tests of sidecar.traffic, windows, buckets and paths."""
+
+import pytest
+
+from sidecar import gaps, paths, traffic
+from sidecar.signals import End, Histogram, Leg, Sample
+from sidecar.testing import timing
+from sidecar.traffic import Traffic
+from sidecar.windows import failed, quantile
+
+
+def samples(of: Traffic, now: float = 1_000.0) -> dict[str, list[Sample | Histogram]]:
+    found: dict[str, list[Sample | Histogram]] = {}
+    for signal in of.signals([of.window(leg, now) for leg in Leg]):
+        found.setdefault(signal.metric, []).append(signal)
+    return found
+
+
+def test_nothing_seen_gives_nothing() -> None:
+    """Before the first request there is no sample and every quantile is None."""
+    empty = Traffic()
+    assert samples(empty) == {}
+    window = empty.window(Leg.DOWNSTREAM, 1_000)
+    assert (window.ttft_p50, window.itl_p99, window.token_events_per_second) == (None, None, None)
+
+
+def test_windows_slide_and_totals_stay() -> None:
+    """A request leaves the window after a minute and stays in the totals."""
+    seen = Traffic()
+    seen.add(timing(ttft_seconds=0.2), now=1_000.0)
+    assert seen.window(Leg.DOWNSTREAM, 1_059).requests == 1
+    assert seen.window(Leg.DOWNSTREAM, 1_060).requests == 0
+    assert seen.window(Leg.DOWNSTREAM, 1_060).ttft_p50 is None
+    assert seen.total(Leg.DOWNSTREAM, 1_060, 60).ttft_p50 == 0.2
+
+
+def test_itl_quantiles_come_from_the_gaps() -> None:
+    """Twelve even gaps and one long one show as such in the median and the largest gap."""
+    even, long = gaps.index(10_000_000), gaps.index(200_000_000)
+    seen = Traffic()
+    seen.add(timing(gaps=((even, 12), (long, 1)), largest_gap_seconds=0.2), now=1_000)
+    window = seen.window(Leg.DOWNSTREAM, 1_000)
+    assert window.itl_p50 == pytest.approx(0.010, rel=0.04)
+    assert window.itl_p99 == pytest.approx(0.010, rel=0.04)
+    assert window.largest_gap == 0.2
+
+
+def test_open_requests_never_count_twice() -> None:
+    """Progress reports change the gauge only; the end counts the request once."""
+    seen = Traffic()
+    for second in range(3):
+        seen.add(timing(end=End.OPEN, seconds=float(second)), now=1_000 + second)
+    assert seen.window(Leg.DOWNSTREAM, 1_002).open_requests == 1
+    assert seen.window(Leg.DOWNSTREAM, 1_002).oldest_open_seconds == 2
+    assert seen.window(Leg.DOWNSTREAM, 1_002).requests == 0
+    seen.add(timing(), now=1_003)
+    window = seen.window(Leg.DOWNSTREAM, 1_003)
+    assert (window.requests, window.open_requests) == (1, 0)
+
+
+def test_silent_open_requests_are_forgotten() -> None:
+    """An open request that stops reporting is not shown as open for ever."""
+    seen = Traffic()
+    seen.add(timing(end=End.OPEN), now=1_000)
+    assert seen.window(Leg.DOWNSTREAM, 1_004).open_requests == 0
+
+
+def test_scrapes_are_counted_but_are_no_llm_requests() -> None:
+    """A GET of /metrics on a watched port moves the counter, not the latencies."""
+    seen = Traffic()
+    scrape = timing(method="GET", path="/metrics", streamed=False, ttft_seconds=None, gaps=())
+    seen.add(scrape, now=1_000)
+    assert seen.window(Leg.DOWNSTREAM, 1_000).requests == 0
+    assert set(samples(seen)) == {traffic.REQUESTS.name}
+
+
+def test_histograms_are_cumulative_and_carry_exemplars() -> None:
+    """The +Inf bucket equals the count and the trace id sits in the value's bucket."""
+    seen = Traffic()
+    for ttft, trace in ((0.03, "a" * 32), (0.3, None), (90.0, "b" * 32)):
+        seen.add(timing(ttft_seconds=ttft, trace_id=trace), now=1_000)
+    [histogram] = samples(seen)[traffic.TTFT.name]
+    assert isinstance(histogram, Histogram)
+    assert histogram.counts[-1] == 3
+    assert list(histogram.counts) == sorted(histogram.counts)
+    assert histogram.sum == pytest.approx(90.33)
+    traces = {e.trace_id: histogram.bounds[i] for i, e in enumerate(histogram.exemplars) if e}
+    assert traces == {"a" * 32: 0.04, "b" * 32: float("inf")}
+
+
+def test_servers_are_capped_and_fold_into_other() -> None:
+    """Beyond the cap, servers share one label value and are counted as folded."""
+    seen = Traffic(max_servers=3)
+    for port in range(7):
+        seen.add(timing(server=f"10.0.0.1:{port}"), now=1_000)
+    servers = {dict(s.labels)["server"] for s in samples(seen)[traffic.REQUESTS.name]}
+    assert servers == {"10.0.0.1:0", "10.0.0.1:1", "10.0.0.1:2", "other"}
+    assert seen.folded == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_failed"),
+    [
+        ({}, False),
+        ({"status": 503}, True),
+        ({"status": 404}, True),
+        ({"status": None, "end": End.SERVER_CLOSED}, True),
+        ({"end": End.CLIENT_GONE}, True),
+        ({"end": End.ERROR_EVENT}, True),
+    ],
+)
+def test_what_counts_as_failed(changes: dict[str, object], is_failed: bool) -> None:
+    """A request failed unless it ended cleanly with a status below 400."""
+    assert failed(timing(**changes)) is is_failed
+
+
+def test_a_scanner_cannot_make_paths() -> None:
+    """17,700 unknown paths are one label value; model names in paths are templated."""
+    assert {paths.template(f"/x{i}") for i in range(17_700)} == {"other"}
+    assert paths.template("/v2/models/my%20model/generate_stream") == (
+        "/v2/models/:model/generate_stream"
+    )
+    assert paths.generates("/v2/models/m/generate", streamed=False)
+    assert not paths.generates("/x", streamed=False)
+    assert paths.generates("/x", streamed=True)
+
+
+def test_quantile_interpolates() -> None:
+    """Between two values the quantile lies in proportion."""
+    assert quantile([1.0, 3.0], 0.5) == 2.0
+    assert quantile([5.0], 0.99) == 5.0
+    assert quantile([], 0.5) is None

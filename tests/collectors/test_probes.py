@@ -1,0 +1,203 @@
+"""Tests of sidecar.collectors.probes against a real Unix socket with a scripted other end."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sidecar.collectors import probes
+from sidecar.collectors.probes import ProbesCollector
+from sidecar.probed import frames
+from sidecar.probed.frames import Counters, Status
+from sidecar.signals import Absence, End, Leg, NoData, RequestTiming, Sample
+from sidecar.testing import wait_for
+
+PORTS = {8080: Leg.DOWNSTREAM, 8081: Leg.UPSTREAM}
+WORKING = Status("wire", "prebuilt", "", Counters(packets=7, lost_records=3), "")
+
+
+def record(port: int = 8080, end: int = 1) -> bytes:
+    """A kernel record of 50 ms to the first token and two gaps in bucket 100."""
+    times = [10**9 + ms * 10**6 for ms in (0, 40, 45, 50, 490, 500)]
+    gaps = [0] * ((frames.RECORD_BYTES - 272) // 2)
+    gaps[100] = 2
+    head = struct.pack("=9Q2I3H2B", *times, 11 * 10**6, 300, 4_000, 5, 3, 200, port, 40_000, end, 2)
+    texts = struct.pack(
+        "=16s8s64s56s40s",
+        bytes([127, 0, 0, 1]),
+        b"POST",
+        b"/v1/chat/completions",
+        b"00-" + b"ab" * 16 + b"-" + b"cd" * 8 + b"-01",
+        b"req-1",
+    )
+    return (head + texts + struct.pack(f"={len(gaps)}H", *gaps))[: frames.RECORD_BYTES]
+
+
+@contextmanager
+def probed(tmp_path: Path) -> Iterator[tuple[ProbesCollector, socket.socket]]:
+    """A collector connected to a socket of the test, which has taken its WATCH frame."""
+    path = tmp_path / "p.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen(1)
+        collector = ProbesCollector(path, PORTS)
+        collector.open()
+        peer, _ = listener.accept()
+        assert frames.unpack_watch(peer.recv(frames.FRAME_BYTES)) == PORTS
+        with peer:
+            yield collector, peer
+        collector.close()
+
+
+def test_a_record_becomes_a_timing(tmp_path: Path) -> None:
+    """Times are counted from the request's first byte, in seconds, on the wall clock."""
+    with probed(tmp_path) as (collector, peer):
+        peer.send(frames.pack_request(record()))
+        now = time.time()
+        [timing] = [s for s in collector.collect(now) if isinstance(s, RequestTiming)]
+    assert timing.ttft_seconds == pytest.approx(0.050)
+    assert timing.seconds == pytest.approx(0.500)
+    assert timing.at == pytest.approx(now - time.monotonic() + 1.0, abs=0.05)
+    assert (timing.leg, timing.server, timing.end) == (
+        Leg.DOWNSTREAM,
+        "127.0.0.1:8080",
+        End.COMPLETE,
+    )
+    assert timing.gaps == ((100, 2),)
+    assert timing.trace_id == "ab" * 16
+    assert timing.request_id == "req-1"
+    assert timing.streamed
+
+
+def test_reports_of_one_request_agree_on_its_start(tmp_path: Path) -> None:
+    """The open report and the end of a request carry the same `at`, so that they are one."""
+    with probed(tmp_path) as (collector, peer):
+        starts = set()
+        for end in (0, 0, 1):
+            peer.send(frames.pack_request(record(end=end)))
+            for signal_ in collector.collect(time.time()):
+                if isinstance(signal_, RequestTiming):
+                    starts.add(signal_.at)
+    assert len(starts) == 1
+
+
+def test_counters_come_with_every_batch(tmp_path: Path) -> None:
+    """Drops of the probe are samples of their own, zero included."""
+    with probed(tmp_path) as (collector, peer):
+        peer.send(frames.pack_status(WORKING))
+        for _ in range(2):
+            found = {s.metric: s.value for s in collector.collect(0.0) if isinstance(s, Sample)}
+    assert found["modelprobe_probe_packets_total"] == 7
+    assert found["modelprobe_probe_lost_records_total"] == 3
+    assert found["modelprobe_probe_table_full_total"] == 0
+    assert found[probes.INFO.name] == 1
+
+
+def test_absent_socket(tmp_path: Path) -> None:
+    """No probed: not_found, with how to start it."""
+    with pytest.raises(NoData, match="attach") as caught:
+        ProbesCollector(tmp_path / "none.sock", PORTS).open()
+    assert caught.value.absence is Absence.NOT_FOUND
+
+
+def test_dead_socket(tmp_path: Path) -> None:
+    """A socket file that nobody serves any more: refused."""
+    path = tmp_path / "p.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+    with pytest.raises(NoData) as caught:
+        ProbesCollector(path, PORTS).open()
+    assert caught.value.absence is Absence.REFUSED
+
+
+def test_killed_probed(tmp_path: Path) -> None:
+    """The other end closes: closed."""
+    with probed(tmp_path) as (collector, peer):
+        peer.close()
+        with pytest.raises(NoData) as caught:
+            collector.collect(0.0)
+    assert caught.value.absence is Absence.CLOSED
+
+
+def test_a_probe_that_cannot_attach_says_why(tmp_path: Path) -> None:
+    """The absence and reason of probed reach the sidecar unchanged."""
+    with probed(tmp_path) as (collector, peer):
+        blind = Status("wire", "", "no_permission", Counters(), "CAP_BPF is missing")
+        peer.send(frames.pack_status(blind))
+        with pytest.raises(NoData, match="CAP_BPF") as caught:
+            collector.collect(0.0)
+    assert caught.value.absence is Absence.NO_PERMISSION
+
+
+def test_another_version_is_a_protocol_error(tmp_path: Path) -> None:
+    """A peer of another version is named, with what to upgrade."""
+    with probed(tmp_path) as (collector, peer):
+        frame = bytearray(frames.pack_status(WORKING))
+        frame[2] = 99
+        peer.send(frame)
+        with pytest.raises(NoData, match="version 99") as caught:
+            collector.collect(0.0)
+    assert caught.value.absence is Absence.PROTOCOL
+
+
+def test_bad_frames_are_counted_and_harmless(tmp_path: Path) -> None:
+    """Frames of a wrong size, magic, type, port or end cost one count each."""
+    good = frames.pack_request(record())
+    bad = [b"x", b"\0" * frames.FRAME_BYTES, good[:3] + b"\x63" + good[4:], good + b"x"]
+    bad += [frames.pack_request(record(port=9)), frames.pack_request(record(end=77))]
+    with probed(tmp_path) as (collector, peer):
+        for frame in bad:
+            peer.send(frame)
+        peer.send(good)
+        signals = list(collector.collect(0.0))
+    assert [s.value for s in signals if isinstance(s, Sample)] == [len(bad)]
+    assert sum(isinstance(s, RequestTiming) for s in signals) == 1
+
+
+_SERVER = """
+import socket, sys
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind(sys.argv[1])
+listener.listen(1)
+peer, _ = listener.accept()
+peer.recv(4096)
+sys.stdin.read()
+"""
+
+
+def test_a_stopped_probed_is_called_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silence of a process in state T is `stopped`, with its pid; other silence is `timeout`."""
+    monkeypatch.setattr(probes, "_HEARTBEAT_SECONDS", 0.2)
+    path = tmp_path / "p.sock"
+    command = [sys.executable, "-c", _SERVER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        collector = ProbesCollector(path, PORTS)
+        wait_for(lambda: _opens(collector))
+        seen = []
+        for stop in (False, True):
+            if stop:
+                os.kill(process.pid, signal.SIGSTOP)
+            with pytest.raises(NoData, match=str(process.pid)) as caught:
+                wait_for(lambda: collector.collect(0.0) is None)
+            seen.append(caught.value.absence)
+        os.kill(process.pid, signal.SIGCONT)
+        process.communicate()
+    assert seen == [Absence.TIMEOUT, Absence.STOPPED]
+
+
+def _opens(collector: ProbesCollector) -> bool:
+    try:
+        collector.open()
+    except NoData:
+        return False
+    return True

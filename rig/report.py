@@ -1,0 +1,114 @@
+"""What a demo found, as the summary file and as lines, and whether it is good enough."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rig.truth import Summary
+
+Document = dict[str, Any]  # the state endpoint's JSON, and ours
+WIRE = "probes"
+ENGINE = "engine:"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The sidecar's last word and the client's own; either may be missing."""
+
+    state: Document | None
+    truth: Summary | None
+    gateway: str
+    engine: str
+
+    def downstream(self) -> Document:
+        """The client's leg since the start; empty when the sidecar was silent."""
+        found: Document = self.state["totals"]["downstream"] if self.state else {}
+        return found
+
+    def collectors(self) -> dict[str, str]:
+        """Each collector's state; a blind one with its absence."""
+        return {
+            one["name"]: f"blind: {one['absence']}" if one["absence"] else one["state"]
+            for one in (self.state or {}).get("collectors", [])
+        }
+
+    def source(self, prefix: str) -> str:
+        """`live` when every collector of that kind sees its source, else the first trouble."""
+        states = [s for name, s in self.collectors().items() if name.startswith(prefix)]
+        bad = [state for state in states if state not in ("firing", "attached")]
+        return (bad or ["live"])[0] if states else "absent"
+
+    def tokens_per_second(self) -> float | None:
+        """Tokens that the engines say they generated, over the time the client was sending.
+
+        Their own counters, since an event on the wire may carry several tokens.
+        """
+        totals = [one["generated_tokens_total"] for one in (self.state or {}).get("engines", [])]
+        if self.truth is None or not totals or None in totals:
+            return None
+        return float(sum(totals) / self.truth.seconds)
+
+    def summary(self) -> Document:
+        """The file that `--json` writes; null where nothing was measured."""
+        leg = self.downstream()
+        none = {"p50": None, "p99": None}
+        ttft, itl = leg.get("ttft_seconds", none), leg.get("itl_seconds", none)
+        return {
+            "requests": leg.get("requests", 0),
+            "failed": leg.get("failed", 0),
+            "ttft_seconds": {key: ttft[key] for key in none},
+            "itl_seconds": {key: itl[key] for key in none},
+            "tokens_per_second": self.tokens_per_second(),
+            "engine": f"llama.cpp ({self.engine})",
+            "gateway": self.gateway,
+            "sources": {"wire": self.source(WIRE), "engine": self.source(ENGINE)},
+            "collectors": self.collectors(),
+            "client": None if self.truth is None else asdict(self.truth),
+            "observations": (self.state or {}).get("observations", []),
+        }
+
+
+def trouble(figures: Figures) -> list[str]:
+    """Everything that was not well at the end."""
+    if figures.state is None:
+        return ["the sidecar did not answer at the end"]
+    found = [
+        f"collector {name} is {state}"
+        for name, state in figures.collectors().items()
+        if state not in ("firing", "attached")
+    ]
+    leg, truth = figures.downstream(), figures.truth
+    if not leg["requests"]:
+        found.append("the wire saw no request")
+    if leg["failed"]:
+        found.append(f"{leg['failed']} requests failed on the wire")
+    if truth is None:
+        found.append("the load left no summary")
+    else:
+        if truth.failed:
+            found.append(f"{truth.failed} requests failed for the client: {truth.failures}")
+        if truth.requests + truth.unfinished != leg["requests"]:
+            found.append(
+                f"the client made {truth.requests + truth.unfinished} requests, "
+                f"the wire saw {leg['requests']}"
+            )
+    return found
+
+
+def report(figures: Figures) -> Iterator[str]:
+    """The end of a run, for people: the wire beside the client's own truth."""
+    leg, truth = figures.downstream(), figures.truth
+    yield f"requests   {leg.get('requests', 0)} on the wire, {leg.get('failed', 0)} failed"
+    for name, key in (("TTFT", "ttft_seconds"), ("ITL", "itl_seconds")):
+        wire = leg.get(key, {})
+        client = getattr(truth, key) if truth else None
+        for quantile in ("p50", "p99"):
+            said = milliseconds(getattr(client, quantile)) if client else "–"
+            yield f"{name:<5}{quantile:<6}{milliseconds(wire.get(quantile))} (client: {said})"
+    for name, state in figures.collectors().items():
+        yield f"collector  {name}: {state}"
+
+
+def milliseconds(seconds: float | None) -> str:
+    """For people; a dash where nothing was measured."""
+    return "–" if seconds is None else f"{seconds * 1000:.1f} ms"

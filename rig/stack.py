@@ -1,0 +1,193 @@
+"""The whole rig as one object: engines, a gateway before them, a load, each a real process.
+
+Parts die with the process that started them, even by SIGKILL. Surprise: the kernel ties them to
+the *thread* that called `start`, so start from one that lives as long as the stack.
+"""
+
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Self
+
+from rig.engine import model_path
+from rig.gateway import Launch, plan
+from rig.part import Part, State, Status
+from rig.ports import free_ports
+from rig.truth import Summary, read
+
+LOAD, ENGINE = "load", "engine-"  # names of parts; the gateway's is its own
+READY = 20.0  # seconds for all parts to answer
+STOP = 5.0  # seconds between SIGTERM and SIGKILL
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run. Ports are wishes: a taken one is replaced by a free one."""
+
+    gateway: str = "envoy"
+    model: str = "tiny"
+    engines: int = 2
+    gateway_port: int = 8080
+    engine_port: int = 8081  # and those above it
+    admin_port: int = 9901
+    folder: Path = Path(".cache/rig")  # configurations, logs, the load's truth
+    load: bool = True  # start it at the end of `start`
+    rate: float = 2.0
+    tokens: int = 80
+    seed: int = 1
+    seconds: float | None = None
+
+
+class Stack:
+    """A rig that is up between `start` and `stop`, or inside `with`."""
+
+    def __init__(self, wanted: Plan | None = None) -> None:
+        self.plan = wanted or Plan()
+        wishes = [self.plan.engine_port + at for at in range(self.plan.engines)]
+        self.gateway_port, self.admin_port, *rest = free_ports(
+            [self.plan.gateway_port, self.plan.admin_port, *wishes]
+        )
+        self.engine_ports = tuple(rest)
+        self.gateway_name = self.plan.gateway
+        self.folder = self.plan.folder.absolute()
+        self._parts: dict[str, Part] = {}
+        self._launch: Launch | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """Where clients send requests: the gateway."""
+        return f"http://127.0.0.1:{self.gateway_port}"
+
+    @property
+    def engine_urls(self) -> tuple[str, ...]:
+        """Where each engine answers, `/metrics` included."""
+        return tuple(f"http://127.0.0.1:{port}" for port in self.engine_ports)
+
+    @property
+    def admin_url(self) -> str:
+        """The gateway's own statistics in Prometheus text."""
+        if self._launch is None:
+            raise RuntimeError("the stack has not been started")
+        return self._launch.metrics_url
+
+    @property
+    def truth_file(self) -> Path:
+        """The load's summary, replaced every second while it runs."""
+        return self.folder / "load.json"
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The processes of parts that have not ended."""
+        ended = (State.STOPPED, State.DONE, State.DEAD)
+        return {name: now.pid for name, now in self.parts().items() if now.state not in ended}
+
+    def parts(self) -> dict[str, Status]:
+        """What every part is doing now."""
+        return {name: part.status() for name, part in self._parts.items()}
+
+    def truth(self) -> Summary | None:
+        """What the client has seen so far; None in its first second."""
+        return read(self.truth_file)
+
+    def check(self) -> None:
+        """Raise `PartDied`, with the log's tail, for the first part that has died."""
+        for part in self._parts.values():
+            part.check()
+
+    def start(self) -> None:
+        """Bring everything up. On any error nothing is left running.
+
+        Raises FileNotFoundError (no such model), `gateway.Absent`, `PartDied`, TimeoutError.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        model_path(self.plan.model)  # written or missed here, not in two engines at once
+        try:
+            for at in range(self.plan.engines):
+                self._start_engine(at)
+            self._start_gateway()
+            deadline = monotonic() + READY
+            for part in self._parts.values():
+                part.wait_ready(deadline)
+            if self.plan.load:
+                self.start_load()
+        except BaseException:
+            self.stop()
+            raise
+
+    def start_load(self) -> None:
+        """Begin to send requests; for a caller that wants to watch from the first one."""
+        self.truth_file.unlink(missing_ok=True)
+        options: tuple[str, ...] = ("--url", self.url, "--json", str(self.truth_file))
+        for name in ("rate", "tokens", "seed", "seconds"):
+            value = getattr(self.plan, name)
+            options += () if value is None else (f"--{name}", str(value))
+        self._run(LOAD, (sys.executable, "-m", "rig.load", *options))
+
+    def restart(self, name: str) -> None:
+        """Start an ended part again, on the same port, and wait until it answers."""
+        if name == LOAD:
+            self.start_load()
+        elif name == self.gateway_name:
+            self._start_gateway()
+        else:
+            self._start_engine(int(name.removeprefix(ENGINE)))
+        self._parts[name].wait_ready(monotonic() + READY)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL: as a crash."""
+        self._parts[name].send(signal.SIGKILL)
+        self._parts[name].reap(monotonic() + STOP)
+
+    def freeze(self, name: str) -> None:
+        """SIGSTOP: it keeps its ports and answers nobody."""
+        self._parts[name].send(signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        """SIGCONT, after `freeze`."""
+        self._parts[name].send(signal.SIGCONT)
+
+    def stop(self, *names: str) -> None:
+        """End these parts, or all: then the load first, or requests fail for our leaving."""
+        if names:
+            self._stop(names)
+            return
+        self._stop([name for name in self._parts if name == LOAD])
+        self._stop([name for name in self._parts if name != LOAD])
+
+    def _stop(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._parts[name].terminate()
+        deadline = monotonic() + STOP
+        for name in names:
+            self._parts[name].reap(deadline)
+
+    def _start_engine(self, at: int) -> None:
+        port = self.engine_ports[at]
+        options = ("--port", str(port), "--model", self.plan.model)
+        command = (sys.executable, "-m", "rig.engine", *options)
+        self._run(f"{ENGINE}{at}", command, f"http://127.0.0.1:{port}/health")
+
+    def _start_gateway(self) -> None:
+        self._launch = plan(
+            self.gateway_name, self.folder, self.gateway_port, self.admin_port, self.engine_ports
+        )
+        self._run(self.gateway_name, self._launch.command, self._launch.ready_url)
+
+    def _run(self, name: str, command: Sequence[str], ready_url: str | None = None) -> None:
+        self._parts[name] = Part(name, command, self.folder, ready_url)

@@ -1,0 +1,173 @@
+"""Wiring: settings → collectors → pipeline → exporter and page, and the signals that end it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from types import FrameType
+from typing import NoReturn
+
+import structlog
+import uvicorn
+
+from sidecar import __version__, engines, traffic
+from sidecar.collectors import COLLECTORS, Collector
+from sidecar.config import ConfigError, Settings, split_address
+from sidecar.pipeline import Pipeline
+from sidecar.signals import Metric
+from sidecar.state import State
+
+PLOTTED = (
+    engines.GENERATED_TOKENS.name,
+    engines.RUNNING.name,
+    engines.WAITING.name,
+)
+Load = Callable[[], Settings]
+
+log = structlog.get_logger("app")
+
+
+def configure_logging(level: str) -> None:
+    """One JSON object a line on stderr; values are escaped, so hostile text stays data."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+    )
+
+
+def make_collectors(settings: Settings) -> list[Collector]:
+    """Every collector that the settings ask for, in the order of the table."""
+    found: list[Collector] = []
+    for entry in COLLECTORS.values():
+        module, _, attribute = entry.partition(":")
+        factory: Callable[[Settings], Iterable[Collector]]
+        factory = getattr(import_module(module), attribute)
+        found.extend(factory(settings))
+    return found
+
+
+def declared_metrics() -> tuple[Metric, ...]:
+    """Every metric that can be exported, without those of the exporter itself."""
+    found: dict[str, Metric] = {metric.name: metric for metric in traffic.METRICS}
+    for entry in COLLECTORS.values():
+        module = import_module(entry.partition(":")[0])
+        found.update((metric.name, metric) for metric in module.METRICS)
+    return tuple(found.values())
+
+
+def bind(listen: str) -> socket.socket:
+    """The listening socket; ConfigError names the address, the trouble and the remedy."""
+    host, port = split_address(listen)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"export.listen: cannot listen on {listen}: {error.strerror}; "
+            "stop what holds it or set another with --listen or MODELPROBE_EXPORT__LISTEN"
+        ) from error
+    return listener
+
+
+class App:
+    """The running sidecar.
+
+    ``load`` gives the settings, again at each reload. ``drop`` gives up privileges once everything
+    that needs them is open, and says what is left.
+    """
+
+    def __init__(self, load: Load, drop: Callable[[], str] | None = None) -> None:
+        self._load = load
+        self._drop = drop
+        self._settings = load()
+        configure_logging(self._settings.log_level)
+        self._listener = bind(self._settings.export.listen)
+        state = State(time.time(), PLOTTED, self._settings.export.max_label_sets)
+        self.pipeline = Pipeline(make_collectors(self._settings), state)
+        self._reload = threading.Event()
+
+    def run(self) -> int:
+        """Serves until SIGTERM or SIGINT; returns the exit status. Ends within 5 s."""
+        from sidecar.export.http import build_app  # the web stack is heavy: only to serve
+
+        config = uvicorn.Config(
+            build_app(self.pipeline, declared_metrics()),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+            timeout_keep_alive=75,
+        )
+        config.load()  # imports the protocol modules while they can surely be read
+        if self._drop is not None:
+            log.info("privileges dropped", now=self._drop())
+        signal.signal(signal.SIGHUP, self._on_hangup)
+        threading.Thread(target=self._reloads, name="reload", daemon=True).start()
+        self.pipeline.start()
+        log.info("serving", listen=self._settings.export.listen, version=__version__)
+        server = uvicorn.Server(config)
+        _end_on_signal(server)
+        server.run(sockets=[self._listener])
+        stuck = self.pipeline.stop()
+        if stuck:
+            log.warning("left in a call", collectors=stuck)
+        log.info("ended")
+        return 0
+
+    def _on_hangup(self, _number: int, _frame: FrameType | None) -> None:
+        self._reload.set()
+
+    def _reloads(self) -> None:
+        while True:
+            self._reload.wait()
+            self._reload.clear()
+            try:
+                settings = self._load()
+            except ConfigError as error:
+                log.warning("reload refused, the old settings stay", problem=str(error))
+                continue
+            if settings.export != self._settings.export:
+                log.warning("export settings change at a restart only")
+            configure_logging(settings.log_level)
+            self.pipeline.replace(make_collectors(settings))
+            self._settings = settings
+            log.info("reloaded")
+
+
+def _end_on_signal(server: uvicorn.Server) -> None:
+    """Lets SIGTERM and SIGINT end the server and not the process, which has more to close.
+
+    uvicorn raises a signal it took a second time when it has ended; then this is harmless.
+    """
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+
+
+def serve(load: Load, drop: Callable[[], str] | None = None) -> NoReturn:
+    """Runs the sidecar; a thread left in a blocking call cannot keep the process alive."""
+    status = App(load, drop).run()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

@@ -1,0 +1,1 @@
+"""The benches: each module measures one thing, explains it, and ends with one line of JSON."""

@@ -31,6 +31,7 @@ def metrics_page() -> str:
     groups = {
         "The wire, per request": [m for m in declared if m.name in wire],
         "Engines": [m for m in declared if m.name.startswith("modelprobe_engine_")],
+        "Listening sockets": [m for m in declared if m.name.startswith("modelprobe_listener_")],
         "Kernel probes": [m for m in declared if m.name.startswith("modelprobe_probe_")],
         "The sidecar itself": own.METRICS,
     }

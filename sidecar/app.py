@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -122,6 +123,9 @@ class App:
         signal.signal(signal.SIGHUP, self._on_hangup)
         threading.Thread(target=self._reloads, name="reload", daemon=True).start()
         self.pipeline.start()
+        # What start-up made lives for ever; without it garbage collection would walk it in the middle of scrapes.
+        gc.collect()
+        gc.freeze()
         log.info("serving", listen=self._settings.export.listen, version=__version__)
         server = uvicorn.Server(config)
         _end_on_signal(server)

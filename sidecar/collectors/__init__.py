@@ -11,6 +11,7 @@ from sidecar.signals import Metric, Signal
 # configuration asks for none, several when it names several targets.
 COLLECTORS: dict[str, str] = {
     "engine": "sidecar.collectors.engine:from_settings",
+    "listeners": "sidecar.collectors.listeners:from_settings",
     "probes": "sidecar.collectors.probes:from_settings",
 }
 

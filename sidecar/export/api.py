@@ -1,0 +1,98 @@
+"""``/api/v1/state``: a snapshot as plain JSON, for scripts and for the chaos side.
+
+Keys are stable within v1; new ones may appear. What was not measured is null, never 0; so is a
+number JSON cannot hold (NaN, infinity). Durations are seconds, times Unix seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+
+from sidecar.export import readings
+from sidecar.export.page.observations import observe
+from sidecar.signals import CollectorStatus
+from sidecar.state import Snapshot
+from sidecar.windows import LegWindow
+
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+
+
+def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
+    """A snapshot as plain data:
+
+    ``version``; ``at``, ``age_seconds``, ``started``, ``sequence``; ``capped``;
+    ``collectors`` [{name, state, absence, reason, age_seconds, duration_seconds, collections,
+    failures {absence: n}, dropped, stand_in}];
+    ``windows`` and ``totals`` {leg: {seconds, requests, failed, ttft_seconds {p50, p99},
+    itl_seconds {p50, p99, largest}, token_events_per_second, open_requests,
+    oldest_open_seconds}};
+    ``engines`` [{replica, engine, running, waiting, generated_tokens_total,
+    generated_tokens_per_second, decode_seconds_total, decode_seconds_per_second,
+    seconds_per_token}];
+    ``observations`` [sentence].
+    """
+    return {
+        "version": version,
+        "at": snapshot.at,
+        "age_seconds": max(0.0, now - snapshot.at),
+        "started": snapshot.started,
+        "sequence": snapshot.sequence,
+        "capped": snapshot.capped,
+        "collectors": [_collector(status) for status in snapshot.collectors],
+        "windows": {window.leg.value: _window(window) for window in snapshot.windows},
+        "totals": {window.leg.value: _window(window) for window in snapshot.totals},
+        "engines": [
+            {**asdict(reading), "seconds_per_token": reading.seconds_per_token}
+            for reading in readings.read(snapshot)
+        ],
+        "observations": list(observe(snapshot)),
+    }
+
+
+def encode(value: Plain) -> bytes:
+    """Strict JSON in ASCII: NaN and infinities are null, and no string can break out of it."""
+    return json.dumps(_finite(value), allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _collector(status: CollectorStatus) -> Plain:
+    return {
+        "name": status.name,
+        "state": status.state.value,
+        "absence": status.absence.value if status.absence else None,
+        "reason": status.reason,
+        "age_seconds": status.age_seconds,
+        "duration_seconds": status.duration_seconds,
+        "collections": status.collections,
+        "failures": {absence.value: count for absence, count in status.failures},
+        "dropped": status.dropped,
+        "stand_in": status.stand_in,
+    }
+
+
+def _window(window: LegWindow) -> Plain:
+    return {
+        "seconds": window.seconds,
+        "requests": window.requests,
+        "failed": window.failed,
+        "ttft_seconds": {"p50": window.ttft_p50, "p99": window.ttft_p99},
+        "itl_seconds": {
+            "p50": window.itl_p50,
+            "p99": window.itl_p99,
+            "largest": window.largest_gap,
+        },
+        "token_events_per_second": window.token_events_per_second,
+        "open_requests": window.open_requests,
+        "oldest_open_seconds": window.oldest_open_seconds,
+    }
+
+
+def _finite(value: Plain) -> Plain:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return value

@@ -1,0 +1,130 @@
+"""One value of the comparison, or a dash and why: nothing that was not measured becomes a 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sidecar.export import readings
+from sidecar.export.page.units import NOTHING, duration, number
+from sidecar.signals import CollectorState, Leg
+from sidecar.state import WIRE_COLLECTOR, Snapshot
+from sidecar.windows import LegWindow
+
+NOT_EXPOSED = "not exposed"
+_BLIND = {
+    CollectorState.BLIND: "tap blind",
+    CollectorState.STARTING: "tap starting",
+}
+_QUIET = "none in the last 60 s"
+_FIRST_OPEN = "first request still open"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value and what belongs under it; ``alarming`` values are set apart."""
+
+    value: str
+    detail: str = ""
+    alarming: bool = False
+
+    @property
+    def missing(self) -> bool:
+        """Whether nothing was measured; ``detail`` then says why."""
+        return self.value == NOTHING
+
+
+def none(why: str) -> Cell:
+    """Nothing was measured, and why in a few words."""
+    return Cell(NOTHING, why)
+
+
+class Wire:
+    """The cells of one leg."""
+
+    def __init__(self, snapshot: Snapshot, leg: Leg) -> None:
+        self.window = next((w for w in snapshot.windows if w.leg is leg), None)
+        self.silence = wire_silence(snapshot, leg)
+
+    def cell(self, make: Callable[[LegWindow], Cell | None], why: str) -> Cell:
+        """What the last minute says, or why it says nothing."""
+        if self.window is None or self.silence:
+            return none(self.silence or "no window")
+        return make(self.window) or none(why)
+
+    def count(self, make: Callable[[LegWindow], Cell]) -> Cell:
+        """A number of requests: 0 is a measurement on a leg that is known to be seen."""
+        if self.window is None or self.silence not in ("", _QUIET, _FIRST_OPEN):
+            return none(self.silence or "no window")
+        return make(self.window)
+
+
+def wire_silence(snapshot: Snapshot, leg: Leg) -> str:
+    """Why the wire says nothing about a leg now, in a few words; empty when it does."""
+    tap = snapshot.collector(WIRE_COLLECTOR)
+    if tap is None:
+        return "no wire tap"
+    if tap.state in _BLIND:
+        return _BLIND[tap.state]
+    now = next((w for w in snapshot.windows if w.leg is leg), None)
+    ever = next((w for w in snapshot.totals if w.leg is leg), None)
+    if now is not None and now.requests:
+        return ""
+    if ever is not None and ever.requests:
+        return _QUIET
+    return _FIRST_OPEN if now is not None and now.open_requests else "no request yet"
+
+
+def engine_silence(snapshot: Snapshot) -> str:
+    """Why no engine says anything now; empty when one does."""
+    if readings.read(snapshot):
+        return ""
+    known = readings.collectors(snapshot)
+    if not known:
+        return "no engine configured"
+    if readings.blind(snapshot):
+        return "engine blind"
+    return "engine not read yet"
+
+
+class Engines:
+    """The cells of the engines' own word, summed over replicas."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.said = readings.read(snapshot)
+        self.silence = engine_silence(snapshot)
+        blind = len(readings.blind(snapshot))
+        known = len(readings.collectors(snapshot))
+        self._lost = f"{blind} of {known} blind" if blind else ""
+
+    def cell(self, value: float | None, text: str, detail: str, why: str = NOT_EXPOSED) -> Cell:
+        """A cell, or why there is none. Says so when some replicas are missing in a sum."""
+        if self.silence or value is None:
+            return none(self.silence or why)
+        return Cell(text, " · ".join(part for part in (detail, self._lost) if part))
+
+    def gap(self) -> Cell:
+        """Mean time between tokens: decode time over tokens, as its counters moved."""
+        decode = readings.total(r.decode_seconds_per_second for r in self.said)
+        tokens = readings.total(r.generated_tokens_per_second for r in self.said)
+        mean = readings.ratio(decode, tokens)
+        counted = readings.total(r.decode_seconds_total for r in self.said)
+        why = "needs two scrapes" if decode is None else "no token since its last scrape"
+        why = NOT_EXPOSED if counted is None else why
+        if self.silence or mean is None:
+            return none(self.silence or why)
+        return Cell(duration(mean), "mean, from its counters")
+
+    def rate(self) -> Cell:
+        """Tokens per second. A counter that moves when requests finish makes this bursty."""
+        tokens = readings.total(r.generated_tokens_per_second for r in self.said)
+        counted = readings.total(r.generated_tokens_total for r in self.said)
+        why = NOT_EXPOSED if counted is None else "needs two scrapes"
+        return self.cell(tokens, f"{number(tokens)} /s", "tokens, last two scrapes", why)
+
+    def queue(self) -> Cell:
+        """Running and waiting requests."""
+        running = readings.total(r.running for r in self.said)
+        waiting = readings.total(r.waiting for r in self.said)
+        detail = "waiting not exposed" if waiting is None else f"{number(waiting)} waiting"
+        return self.cell(running, f"{number(running)} running", detail)

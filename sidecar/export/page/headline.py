@@ -1,0 +1,88 @@
+"""The comparison at the top of the page: the wire's word on both legs, and the engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sidecar.export.page.cells import NOT_EXPOSED, Cell, Engines, Wire, none
+from sidecar.export.page.units import difference, duration, number
+from sidecar.signals import Leg
+from sidecar.state import Snapshot
+from sidecar.windows import LegWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One signal; ``upstream`` None means that ``downstream`` speaks for both legs."""
+
+    key: str
+    name: str
+    hint: str
+    downstream: Cell
+    upstream: Cell | None
+    engine: Cell
+
+
+def _ttft(window: LegWindow) -> Cell | None:
+    if window.ttft_p50 is None:
+        return None
+    return Cell(duration(window.ttft_p50), f"p99 {duration(window.ttft_p99)}")
+
+
+def _itl(window: LegWindow) -> Cell | None:
+    if window.itl_p50 is None:
+        return None
+    tail = f"p99 {duration(window.itl_p99)}"
+    if window.largest_gap is not None:
+        tail += f" · max {duration(window.largest_gap)}"
+    return Cell(duration(window.itl_p50), tail)
+
+
+def _rate(window: LegWindow) -> Cell | None:
+    if window.token_events_per_second is None:
+        return None
+    return Cell(f"{number(window.token_events_per_second)} /s", "token events")
+
+
+def _open(window: LegWindow) -> Cell:
+    oldest = window.oldest_open_seconds
+    detail = f"oldest {duration(oldest)}" if oldest is not None else ""
+    return Cell(f"{window.open_requests:,} open", detail)
+
+
+def _requests(window: LegWindow) -> Cell:
+    return Cell(f"{window.requests:,}", f"{window.failed:,} failed", alarming=window.failed > 0)
+
+
+def _overhead(down: Wire, up: Wire) -> Cell:
+    silence = down.silence or up.silence
+    if silence or down.window is None or up.window is None:
+        return none(f"needs both legs: {silence or 'no window'}")
+    if down.window.ttft_p50 is None or up.window.ttft_p50 is None:
+        return none("needs a first token on both legs")
+    added = down.window.ttft_p50 - up.window.ttft_p50
+    return Cell(difference(added), "difference of the medians")
+
+
+def rows(snapshot: Snapshot) -> tuple[Row, ...]:
+    """The table from top to bottom."""
+    down, up = Wire(snapshot, Leg.DOWNSTREAM), Wire(snapshot, Leg.UPSTREAM)
+    engine = Engines(snapshot)
+    unseen = none(engine.silence or NOT_EXPOSED)
+
+    def both(make: Callable[[LegWindow], Cell | None], why: str) -> tuple[Cell, Cell]:
+        return down.cell(make, why), up.cell(make, why)
+
+    no_text, no_gap = "no generated text seen", "no gap between tokens seen"
+    added, unseeable = _overhead(down, up), none("cannot see it")
+    in_flight = (down.count(_open), up.count(_open))
+    ended = (down.count(_requests), up.count(_requests))
+    return (
+        Row("ttft", "Time to first token", "median of 60 s", *both(_ttft, no_text), unseen),
+        Row("overhead", "Gateway adds", "to the first token", added, None, unseeable),
+        Row("itl", "Inter-token latency", "median of 60 s", *both(_itl, no_gap), engine.gap()),
+        Row("rate", "Token rate", "mean of 60 s", *both(_rate, no_text), engine.rate()),
+        Row("queue", "In flight", "now", *in_flight, engine.queue()),
+        Row("requests", "Requests ended", "last 60 s", *ended, unseen),
+    )

@@ -1,0 +1,91 @@
+"""Which plots the page holds: three pairs, the client side above the engine side.
+
+The latencies of both legs share one axis, so that what the gateway adds is seen as height.
+"""
+
+from __future__ import annotations
+
+from sidecar import engines
+from sidecar.export.page.cells import engine_silence, wire_silence
+from sidecar.export.page.plot import Plot, Series, Span, plot, span_of, top_of
+from sidecar.export.page.units import duration, number
+from sidecar.signals import Leg
+from sidecar.state import Snapshot
+
+_SIDE = {Leg.DOWNSTREAM: "client → gateway", Leg.UPSTREAM: "gateway → engine"}
+
+
+def panels(snapshot: Snapshot) -> tuple[Plot, ...]:
+    """The six plots in reading order."""
+    ttft = _latency(snapshot, "ttft", "TTFT")
+    itl = _latency(snapshot, "itl", "Inter-token")
+    down, up = Leg.DOWNSTREAM, Leg.UPSTREAM
+    return (ttft[down], ttft[up], itl[down], itl[up], _rate(snapshot), _queue(snapshot))
+
+
+def span(snapshot: Snapshot) -> Span:
+    """The time that every plot of this snapshot shows."""
+    return span_of(snapshot.at - snapshot.started)
+
+
+def _series(snapshot: Snapshot, name: str, style: str, key: str) -> Series:
+    return Series(name, style, snapshot.history.get(key, ()))
+
+
+def _latency(snapshot: Snapshot, name: str, title: str) -> dict[Leg, Plot]:
+    pairs = {
+        leg: (
+            _series(snapshot, "p50", leg.value, f"{leg}.{name}_p50"),
+            _series(snapshot, "p99", f"{leg} second", f"{leg}.{name}_p99"),
+        )
+        for leg in Leg
+    }
+    top = top_of(
+        tuple(line for pair in pairs.values() for line in pair), snapshot.at, span(snapshot)
+    )
+    return {
+        leg: plot(
+            f"{name}-{leg}",
+            f"{title}, {_SIDE[leg]}",
+            pair,
+            snapshot.at,
+            duration,
+            top=top,
+            empty=_wire_empty(snapshot, leg),
+            span=span(snapshot),
+        )
+        for leg, pair in pairs.items()
+    }
+
+
+def _rate(snapshot: Snapshot) -> Plot:
+    series = (
+        _series(
+            snapshot,
+            "wire, events",
+            Leg.DOWNSTREAM.value,
+            f"{Leg.DOWNSTREAM}.token_events_per_second",
+        ),
+        _series(snapshot, "engine, tokens", "engine second", engines.GENERATED_TOKENS.name),
+    )
+    why = f"{_wire_empty(snapshot, Leg.DOWNSTREAM)} {_engine_empty(snapshot)}"
+    title = "Tokens per second"
+    return plot("rate", title, series, snapshot.at, number, empty=why, span=span(snapshot))
+
+
+def _queue(snapshot: Snapshot) -> Plot:
+    series = (
+        _series(snapshot, "running", "engine", engines.RUNNING.name),
+        _series(snapshot, "waiting", "engine second", engines.WAITING.name),
+    )
+    why = _engine_empty(snapshot)
+    title = "Requests in the engine"
+    return plot("queue", title, series, snapshot.at, number, empty=why, span=span(snapshot))
+
+
+def _wire_empty(snapshot: Snapshot, leg: Leg) -> str:
+    return f"Wire: {wire_silence(snapshot, leg) or 'no token yet'}."
+
+
+def _engine_empty(snapshot: Snapshot) -> str:
+    return f"Engine: {engine_silence(snapshot) or 'no figure in this time'}."

@@ -1,0 +1,105 @@
+"""Everything the page shows, as data: the templates decide nothing and format nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sidecar.export.intake import safe_label
+from sidecar.export.page.headline import Row, rows
+from sidecar.export.page.observations import observe
+from sidecar.export.page.panels import panels, span
+from sidecar.export.page.plot import Plot, Span
+from sidecar.export.page.units import ago, count
+from sidecar.signals import CollectorState, CollectorStatus
+from sidecar.state import Snapshot
+
+STALE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One collector of the strip: ``read`` is when it last did, ``why`` is for people, ``facts``
+    are figures that should be 0.
+    """
+
+    name: str
+    state: str
+    read: str
+    absence: str
+    why: str
+    facts: str
+    stand_in: bool
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The whole page."""
+
+    version: str
+    time: str
+    age: str
+    stale: bool
+    uptime: str
+    stand_ins: tuple[str, ...]
+    observations: tuple[str, ...]
+    rows: tuple[Row, ...]
+    chips: tuple[Chip, ...]
+    tally: str
+    plots: tuple[Plot, ...]
+    span: Span
+
+
+def view(snapshot: Snapshot, version: str, now: float) -> View:
+    """What the page says about a snapshot at a time."""
+    age = max(0.0, now - snapshot.at)
+    return View(
+        version=version,
+        time=datetime.fromtimestamp(snapshot.at, UTC).strftime("%H:%M:%S UTC"),
+        age=ago(age),
+        stale=age > STALE_SECONDS,
+        uptime=ago(max(0.0, now - snapshot.started)),
+        stand_ins=tuple(
+            safe_label(status.name) for status in snapshot.collectors if status.stand_in
+        ),
+        observations=observe(snapshot),
+        rows=rows(snapshot),
+        chips=tuple(_chip(status) for status in snapshot.collectors),
+        tally=_tally(snapshot),
+        plots=panels(snapshot),
+        span=span(snapshot),
+    )
+
+
+def _tally(snapshot: Snapshot) -> str:
+    states = [status.state for status in snapshot.collectors]
+    parts = [f"{states.count(state)} {state.value}" for state in CollectorState if state in states]
+    return ", ".join(parts)
+
+
+def _chip(status: CollectorStatus) -> Chip:
+    blind = status.state is CollectorState.BLIND
+    why = safe_label(status.reason) if blind else ""
+    if status.state is CollectorState.ATTACHED:
+        why = "Open; nothing to report so far."
+    return Chip(
+        name=safe_label(status.name),
+        state=status.state.value,
+        read=_read(status),
+        absence=(status.absence or "no reason given").replace("_", " ") if blind else "",
+        why=why,
+        facts=" · ".join(_facts(status)),
+        stand_in=status.stand_in,
+    )
+
+
+def _read(status: CollectorStatus) -> str:
+    if status.age_seconds is None:
+        return "never read"
+    return "read just now" if status.age_seconds < 1 else f"read {ago(status.age_seconds)} ago"
+
+
+def _facts(status: CollectorStatus) -> list[str]:
+    failures = sum(n for _, n in status.failures)
+    facts = [count(failures, "failure")] if failures else []
+    return [*facts, f"{status.dropped:,} dropped"] if status.dropped else facts

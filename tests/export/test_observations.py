@@ -1,0 +1,107 @@
+"""The sentences above the figures: there when they hold, silent in every doubt."""
+
+from __future__ import annotations
+
+import pytest
+
+from sidecar.collectors import listeners
+from sidecar.export.page.observations import failing, lumps, observe
+from sidecar.signals import Leg, Sample
+from sidecar.windows import LegWindow
+from tests.export import made
+
+EVEN = made.window(Leg.UPSTREAM)
+
+
+def down(**changes: object) -> LegWindow:
+    """The client side of a lumping gateway, with the fields given changed."""
+    fields = {
+        "ttft_p50": 0.206,
+        "itl_p50": 0.00021,
+        "itl_p99": 0.207,
+        "largest_gap": 0.215,
+    }
+    return made.window(Leg.DOWNSTREAM, **{**fields, **changes})
+
+
+def test_lumps_are_told_in_numbers() -> None:
+    """HAProxy's default as measured: gaps under 0.5 ms in lumps of 215 ms, engine at 10 ms."""
+    sentence = lumps(down(), EVEN)
+    assert sentence is not None
+    plain = sentence.replace("\N{NO-BREAK SPACE}", " ")
+    assert plain.startswith("clients receive tokens in lumps: ")
+    for figure in ("0.30 ms", "215 ms", "10.2 ms"):
+        assert figure in plain
+
+
+@pytest.mark.parametrize(
+    ("downstream", "upstream"),
+    [
+        pytest.param(made.window(Leg.DOWNSTREAM), EVEN, id="even on both legs"),
+        pytest.param(down(largest_gap=0.149), EVEN, id="pause too short to see"),
+        pytest.param(down(itl_p50=0.0011), EVEN, id="gaps not next to none"),
+        pytest.param(
+            down(), made.window(Leg.UPSTREAM, itl_p50=0.0002, itl_p99=0.0004), id="fast engine"
+        ),
+        pytest.param(
+            down(), made.window(Leg.UPSTREAM, itl_p99=0.21), id="the engine stalls itself"
+        ),
+        pytest.param(down(), made.quiet(Leg.UPSTREAM), id="engine side unseen"),
+        pytest.param(made.quiet(Leg.DOWNSTREAM), EVEN, id="client side unseen"),
+    ],
+)
+def test_lumps_are_not_seen_in_other_streams(downstream: LegWindow, upstream: LegWindow) -> None:
+    """Normal streams, fast engines, stalls and unwatched legs give no sentence."""
+    assert lumps(downstream, upstream) is None
+
+
+@pytest.mark.parametrize(("requests", "failed", "said"), [(100, 5, True), (100, 4, False)])
+def test_failures_are_told_from_five_percent(requests: int, failed: int, said: bool) -> None:
+    """A share of 5 % is told, below it is not."""
+    window = made.window(Leg.DOWNSTREAM, requests=requests, failed=failed)
+    assert (failing(window) is not None) is said
+
+
+def test_few_failures_are_an_anecdote() -> None:
+    """Four of four requests are too few for a share."""
+    assert failing(made.window(Leg.UPSTREAM, requests=4, failed=4)) is None
+
+
+def test_healthy_service_gives_no_sentence() -> None:
+    """Nothing is said when there is nothing to say."""
+    assert observe(made.snapshot()) == ()
+    assert observe(made.no_traffic()) == ()
+
+
+def test_blind_tap_gives_no_sentence() -> None:
+    """A window that a blind tap left behind is not an observation."""
+    windows = (down(), EVEN)
+    assert observe(made.snapshot(windows=windows, collectors=made.tap_blind().collectors)) == ()
+
+
+def listener(metric: str, value: float, leg: str = "downstream") -> Sample:
+    """One sample of the listeners collector."""
+    return Sample(metric, value, (("port", "8080"), ("leg", leg)))
+
+
+@pytest.mark.parametrize(
+    ("sample", "said"),
+    [
+        (listener(listeners.UP.name, 0), "Nobody listens on port 8080: the gateway there is down."),
+        (
+            listener(listeners.UP.name, 0, "upstream"),
+            "Nobody listens on port 8080: the engine there is down.",
+        ),
+        (
+            listener(listeners.BACKLOG.name, 7),
+            "7 connections wait for the server of port 8080 to accept.",
+        ),
+        (listener(listeners.UP.name, 1), None),
+        (listener(listeners.BACKLOG.name, 1), None),
+    ],
+)
+def test_a_server_that_is_gone_or_does_not_accept_is_told(sample: Sample, said: str | None) -> None:
+    """Also while the tap is blind: the kernel's table of sockets needs no privilege."""
+    snapshot = made.snapshot(samples=(sample,), collectors=made.tap_blind().collectors)
+    sentences = [s.replace("\N{NO-BREAK SPACE}", " ") for s in observe(snapshot)]
+    assert sentences == ([said] if said else [])

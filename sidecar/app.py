@@ -123,7 +123,7 @@ class App:
         signal.signal(signal.SIGHUP, self._on_hangup)
         threading.Thread(target=self._reloads, name="reload", daemon=True).start()
         self.pipeline.start()
-        # What start-up made lives for ever; without it garbage collection would walk it in the middle of scrapes.
+        # What start-up made lives for ever: garbage collection need not walk it during scrapes.
         gc.collect()
         gc.freeze()
         log.info("serving", listen=self._settings.export.listen, version=__version__)

@@ -61,6 +61,7 @@ METRICS = (REQUESTS, TTFT, ITL, DURATION, EVENTS, LARGEST_GAP, OPEN)
 
 WINDOW_SECONDS = 60
 _MAX_OPEN = 5_000
+_MAX_COUNTS = 2_000
 _OPEN_FRESH_SECONDS = 3.5  # an open request reports once a second
 
 
@@ -88,10 +89,7 @@ class Traffic:
             return
         self._open.pop(key, None)
         where = self._where(timing)
-        status = str(timing.status or 0)
-        path = paths.template(timing.path)
-        labels = (*where, ("path", path), ("status", status), ("end", timing.end.value))
-        self._counts[REQUESTS.name, labels] += 1
+        self._counts[REQUESTS.name, self._outcome(timing, where)] += 1
         if generates:
             self._add_generation(timing, where, now)
 
@@ -103,6 +101,17 @@ class Traffic:
                 return (("leg", timing.leg.value), ("server", paths.OTHER))
             self._servers.add(server)
         return (("leg", timing.leg.value), ("server", timing.server))
+
+    def _outcome(self, timing: RequestTiming, where: Labels) -> Labels:
+        end = ("end", timing.end.value)
+        path = ("path", paths.template(timing.path))
+        labels: Labels = (*where, path, ("status", str(timing.status or 0)), end)
+        if (REQUESTS.name, labels) in self._counts or len(self._counts) < _MAX_COUNTS:
+            return labels
+        # A server may answer with a thousand statuses; what is folded keeps its class.
+        self.folded += 1
+        status = ("status", f"{(timing.status or 0) // 100}xx")
+        return (where[0], ("server", paths.OTHER), ("path", paths.OTHER), status, end)
 
     def _add_generation(self, timing: RequestTiming, where: Labels, now: float) -> None:
         self._slot(timing.leg, int(now)).add(timing)

@@ -42,7 +42,12 @@ class LegWindow:
 
 
 def failed(timing: RequestTiming) -> bool:
-    """Whether a request failed for its client: no clean end, no status, or a status from 400."""
+    """Whether a request failed for its client: cut short, no status, or a status from 400.
+
+    One that the tap lost track of is unknown, which is not a failure.
+    """
+    if timing.end is End.LOST:
+        return False
     return timing.end is not End.COMPLETE or timing.status is None or timing.status >= 400
 
 

@@ -98,6 +98,19 @@ def test_servers_are_capped_and_fold_into_other() -> None:
     assert seen.folded == 4
 
 
+def test_a_server_cannot_make_series_of_statuses() -> None:
+    """Beyond 2,000 outcomes the rest folds by status class, and every request still counts."""
+    seen = Traffic(max_servers=50)
+    for i in range(2_999):
+        server = f"10.0.0.1:{i % 29}"
+        path = "/metrics"
+        seen.add(timing(server=server, status=100 + i // 3, path=path, streamed=False), now=1_000)
+    counts = samples(seen)[traffic.REQUESTS.name]
+    assert len(counts) <= 2_100
+    assert sum(s.value for s in counts if isinstance(s, Sample)) == 2_999
+    assert seen.folded == 999
+
+
 @pytest.mark.parametrize(
     ("changes", "is_failed"),
     [
@@ -107,10 +120,11 @@ def test_servers_are_capped_and_fold_into_other() -> None:
         ({"status": None, "end": End.SERVER_CLOSED}, True),
         ({"end": End.CLIENT_GONE}, True),
         ({"end": End.ERROR_EVENT}, True),
+        ({"end": End.LOST, "status": None}, False),
     ],
 )
 def test_what_counts_as_failed(changes: dict[str, object], is_failed: bool) -> None:
-    """A request failed unless it ended cleanly with a status below 400."""
+    """A request failed unless it ended cleanly with a status below 400; a lost one is unknown."""
     assert failed(timing(**changes)) is is_failed
 
 

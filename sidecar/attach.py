@@ -73,7 +73,7 @@ def start_probed(loader: str, peer_uid: int) -> Path:
     folder.chmod(0o711)  # the peer must reach the socket, not list the folder
     path = folder / "probed.sock"
     command = [sys.executable, "-m", "sidecar.probed", "--socket", str(path), "--loader", loader]
-    command += ["--peer-uid", str(peer_uid), "--exit-on-stdin-eof"]
+    command += ["--peer-uid", str(peer_uid), "--exit-on-stdin-eof", "--remove-folder"]
     # Its standard input is a pipe that only we hold: however we end, it sees the end of it.
     subprocess.Popen(command, stdin=subprocess.PIPE, close_fds=True)
     return path

@@ -36,36 +36,45 @@ class PrivilegeError(OSError):
     """The kernel refused to take a privilege away; going on with it would be unsafe."""
 
 
-def effective(status: Path = Path("/proc/self/status")) -> frozenset[Capability]:
-    """The known capabilities this process has now; empty when /proc says nothing."""
+def held(which: str = "CapEff", status: Path = Path("/proc/self/status")) -> frozenset[Capability]:
+    """The known capabilities of one of this process's sets; empty when /proc says nothing."""
     try:
         lines = status.read_text().splitlines()
     except OSError:
         return frozenset()
     for line in lines:
-        if line.startswith("CapEff:"):
+        if line.startswith(f"{which}:"):
             bits = int(line.split()[1], 16)
             return frozenset(cap for cap in Capability if bits >> cap & 1)
     return frozenset()
 
 
-def keep_only(capabilities: Iterable[Capability] = ()) -> None:
-    """Drops every other capability, the bounding set too, and any way to gain one by exec."""
-    wanted = frozenset(capabilities)
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+def forbid_new() -> None:
+    """Closes every way to gain a capability: the bounding and ambient sets, and exec."""
+    if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise PrivilegeError(number, f"prctl: {os.strerror(number)}")
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
-    for number in range(last + 1):
-        if number not in wanted:
-            # EPERM without CAP_SETPCAP; then no_new_privs alone keeps the set from mattering.
-            _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
-    bits = sum(1 << cap for cap in wanted)
-    low, high = bits & 0xFFFFFFFF, bits >> 32
-    header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0))
-    data = ctypes.create_string_buffer(struct.pack("=6I", low, low, 0, high, high, 0))
-    if _libc.capset(header, data) != 0:
+    for number in range(64):
+        # EPERM without CAP_SETPCAP; then no_new_privs alone keeps the set from mattering.
+        _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+
+
+def set_capabilities(effective: Iterable[Capability], permitted: Iterable[Capability]) -> None:
+    """Makes these the process's sets, the inheritable one empty; PrivilegeError on refusal."""
+    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    bits = [sum(1 << capability for capability in which) for which in (effective, permitted)]
+    words = [word for shift in (0, 32) for word in (*(b >> shift & 0xFFFFFFFF for b in bits), 0)]
+    if _libc.capset(header, struct.pack("=6I", *words)) != 0:
         number = ctypes.get_errno()
         raise PrivilegeError(number, f"capset: {os.strerror(number)}")
+
+
+def keep_only(capabilities: Iterable[Capability] = ()) -> None:
+    """Drops every other capability for good."""
+    wanted = frozenset(capabilities)
+    forbid_new()
+    set_capabilities(wanted, wanted)
 
 
 def ordinary_user() -> tuple[int, int]:
@@ -122,9 +131,3 @@ def drop_to(uid: int, gid: int) -> str:
     if os.geteuid() != 0:
         return f"uid {os.geteuid()}, no capability"
     return "uid 0 without a capability, since an ordinary user cannot read this Python"
-
-
-def _prctl(option: int, argument: int) -> None:
-    if _libc.prctl(option, argument, 0, 0, 0) != 0:
-        number = ctypes.get_errno()
-        raise PrivilegeError(number, f"prctl {option}: {os.strerror(number)}")

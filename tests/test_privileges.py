@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.privileges import Capability, effective
+from sidecar.privileges import Capability, held
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to have something to drop")
 
@@ -33,7 +33,7 @@ def test_keep_only_keeps_only() -> None:
         "privileges.keep_only([privileges.Capability.NET_RAW])\n"
         "import subprocess\n"
         "inner = subprocess.run(['grep', 'CapEff', '/proc/self/status'], capture_output=True)\n"
-        "print(json.dumps({'held': [c.name for c in privileges.effective()],"
+        "print(json.dumps({'held': [c.name for c in privileges.held()],"
         " 'inner': inner.stdout.decode().split()[1]}))"
     )
     assert found["held"] == ["NET_RAW"]
@@ -45,9 +45,9 @@ def test_dropping_leaves_no_capability_and_no_way_back() -> None:
     """After the drop there is no capability, and root cannot be had again."""
     found = child(
         "privileges.drop_to(*privileges.heir())\n"
-        "try:\n os.setuid(0); back = os.geteuid() == 0 and bool(privileges.effective())\n"
+        "try:\n os.setuid(0); back = os.geteuid() == 0 and bool(privileges.held())\n"
         "except PermissionError:\n back = False\n"
-        "print(json.dumps({'held': [c.name for c in privileges.effective()], 'back': back}))"
+        "print(json.dumps({'held': [c.name for c in privileges.held()], 'back': back}))"
     )
     assert found == {"held": [], "back": False}
 
@@ -68,5 +68,5 @@ def test_capabilities_are_read_from_the_kernel(tmp_path: Path) -> None:
     """The effective set is decoded from its bits; an unreadable one is empty."""
     status = tmp_path / "status"
     status.write_text("Name:\tx\nCapEff:\t0000008000002000\n")
-    assert effective(status) == {Capability.BPF, Capability.NET_RAW}
-    assert effective(tmp_path / "absent") == frozenset()
+    assert held(status=status) == {Capability.BPF, Capability.NET_RAW}
+    assert held(status=tmp_path / "absent") == frozenset()

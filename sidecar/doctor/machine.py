@@ -36,7 +36,7 @@ def system() -> Iterable[Check]:
 
 def capabilities() -> Iterable[Check]:
     """What this process may do; root without CAP_BPF is not enough."""
-    held = privileges.effective()
+    held = privileges.held()
     names = ", ".join(f"CAP_{cap.name}" for cap in sorted(held)) or "none of ours"
     if {Capability.BPF, Capability.NET_RAW} <= held or Capability.SYS_ADMIN in held:
         yield Check("capabilities", Outcome.PASS, names)

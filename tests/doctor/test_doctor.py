@@ -38,12 +38,12 @@ def test_a_missing_library_costs_what_needs_it() -> None:
 
 def test_capabilities_are_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Root without CAP_BPF is told so; both capabilities pass."""
-    monkeypatch.setattr("sidecar.privileges.effective", lambda: frozenset({Capability.NET_RAW}))
+    monkeypatch.setattr("sidecar.privileges.held", lambda: frozenset({Capability.NET_RAW}))
     [check] = machine.capabilities()
     assert check.outcome is Outcome.WARN
     assert "CAP_BPF" in check.remedy
     both = frozenset({Capability.NET_RAW, Capability.BPF})
-    monkeypatch.setattr("sidecar.privileges.effective", lambda: both)
+    monkeypatch.setattr("sidecar.privileges.held", lambda: both)
     [check] = machine.capabilities()
     assert check.outcome is Outcome.PASS
 

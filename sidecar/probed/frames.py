@@ -1,0 +1,215 @@
+"""The frames between ``probed`` and the sidecar over a ``SOCK_SEQPACKET`` Unix socket.
+
+Every frame is ``FRAME_BYTES`` long: a header (magic, version, type) and one body, zero padded.
+The REQUEST body is the kernel's own ``struct wire_record``, passed through untouched; decoding it
+here keeps the privileged side free of parsing. Layouts are native-endian: both ends share a kernel.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from dataclasses import dataclass, fields
+from enum import IntEnum
+
+from sidecar import gaps
+from sidecar.signals import End, Leg, RequestTiming
+
+MAGIC = 0x6D70
+VERSION = 1
+FRAME_BYTES = 960
+MAX_PORTS = 32
+
+_HEADER = struct.Struct("=HBB4x")
+_PORT = struct.Struct("=HB")
+# The layout of struct wire_record in wire.bpf.c; tests compare it with the object's BTF.
+_RECORD = struct.Struct(f"=9Q2I3H2B16s8s64s56s40s{gaps.BUCKETS}H4x")
+RECORD_BYTES = _RECORD.size
+
+
+class FrameType(IntEnum):
+    """What a frame carries and who sends it."""
+
+    WATCH = 1  # sidecar -> probed: the ports to watch, replacing earlier ones
+    STATUS = 2  # probed -> sidecar: once a second for each probe, also the heartbeat
+    REQUEST = 3  # probed -> sidecar: one request ended, or one still open reports
+
+
+class Flag(IntEnum):
+    """Bits of ``wire_record.flags``."""
+
+    IPV6 = 1
+    STREAMED = 2
+    ENCODED = 4
+    RESYNCED = 8
+
+
+# wire_record.end is an index into this.
+ENDS = (End.OPEN, End.COMPLETE, End.CLIENT_GONE, End.SERVER_CLOSED, End.ERROR_EVENT, End.LOST)
+_LEGS = (Leg.DOWNSTREAM, Leg.UPSTREAM)
+
+
+class FrameError(ValueError):
+    """A frame of another size, magic, version or type than ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What the tap counted since it was loaded; every drop has its own name."""
+
+    packets: int = 0  # of watched ports, copies included
+    requests: int = 0
+    events: int = 0
+    lost_records: int = 0  # the ring was full
+    table_full: int = 0  # requests not tracked: too many connections
+    not_http: int = 0
+    blind_tls: int = 0
+    blind_http2: int = 0
+    resyncs: int = 0  # bytes missed, reordered or framed against the standard
+    pipelined: int = 0  # requests sent before the last was answered: head not kept
+    frames_dropped: int = 0  # the sidecar read too slowly
+    open_requests: int = 0
+    oldest_open_ns: int = 0
+
+
+COUNTER_NAMES = tuple(f.name for f in fields(Counters))
+KERNEL_COUNTERS = COUNTER_NAMES.index("frames_dropped")  # those before it are the kernel's
+_STATUS = struct.Struct(f"=16s16s16s{len(COUNTER_NAMES)}Q256s")
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How one probe fares. ``absence`` is empty while it works, else an ``Absence`` value and
+    ``reason`` says what to do about it. ``loader`` is ``prebuilt``, ``bcc`` or empty.
+    """
+
+    probe: str
+    loader: str
+    absence: str
+    counters: Counters
+    reason: str
+
+
+def _text(raw: bytes) -> str:
+    return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def _frame(kind: FrameType, body: bytes) -> bytes:
+    return (_HEADER.pack(MAGIC, VERSION, kind) + body).ljust(FRAME_BYTES, b"\0")
+
+
+def pack_watch(ports: dict[int, Leg]) -> bytes:
+    """The frame that asks for these server ports; raises ValueError above MAX_PORTS."""
+    if len(ports) > MAX_PORTS:
+        raise ValueError(f"{len(ports)} ports, at most {MAX_PORTS} can be watched")
+    body = b"".join(_PORT.pack(port, _LEGS.index(leg)) for port, leg in sorted(ports.items()))
+    return _frame(FrameType.WATCH, bytes([len(ports)]) + body)
+
+
+def pack_status(status: Status) -> bytes:
+    """One probe's status; over-long texts are cut."""
+    body = _STATUS.pack(
+        status.probe.encode(),
+        status.loader.encode(),
+        status.absence.encode(),
+        *(getattr(status.counters, name) for name in COUNTER_NAMES),
+        status.reason.encode()[:255],
+    )
+    return _frame(FrameType.STATUS, body)
+
+
+def pack_request(record: bytes) -> bytes:
+    """A kernel record as it came out of the ring."""
+    if len(record) < RECORD_BYTES:
+        raise FrameError(f"record of {len(record)} bytes, {RECORD_BYTES} wanted")
+    return _frame(FrameType.REQUEST, record[:RECORD_BYTES])
+
+
+def frame_type(frame: bytes) -> FrameType:
+    """The type of a frame; raises FrameError for anything that is not one of ours."""
+    if len(frame) != FRAME_BYTES:
+        raise FrameError(f"frame of {len(frame)} bytes, {FRAME_BYTES} wanted")
+    magic, version, kind = _HEADER.unpack_from(frame)
+    if magic != MAGIC:
+        raise FrameError(f"magic {magic:#06x} is not ours")
+    if version != VERSION:
+        raise FrameError(f"peer speaks version {version}, we speak {VERSION}: upgrade the older")
+    try:
+        return FrameType(kind)
+    except ValueError as error:
+        raise FrameError(f"frame type {kind} is unknown") from error
+
+
+def unpack_watch(frame: bytes) -> dict[int, Leg]:
+    """The ports of a WATCH frame; raises FrameError on a bad count, port or leg."""
+    offset = _HEADER.size
+    count = frame[offset]
+    if count > MAX_PORTS:
+        raise FrameError(f"{count} ports, at most {MAX_PORTS} can be watched")
+    ports: dict[int, Leg] = {}
+    for i in range(count):
+        port, leg = _PORT.unpack_from(frame, offset + 1 + i * _PORT.size)
+        if port == 0 or leg >= len(_LEGS):
+            raise FrameError(f"port {port} with leg {leg} is not valid")
+        ports[port] = _LEGS[leg]
+    return ports
+
+
+def unpack_status(frame: bytes) -> Status:
+    """The body of a STATUS frame."""
+    probe, loader, absence, *counters, reason = _STATUS.unpack_from(frame, _HEADER.size)
+    return Status(_text(probe), _text(loader), _text(absence), Counters(*counters), _text(reason))
+
+
+def _since(start: int, then: int) -> float | None:
+    return (then - start) / 1e9 if then else None
+
+
+def _trace_id(traceparent: str) -> str | None:
+    """The trace id of a W3C traceparent, None unless it is well formed."""
+    parts = traceparent.lower().split("-")
+    if len(parts) < 4 or len(parts[1]) != 32 or set(parts[1]) - set("0123456789abcdef"):
+        return None
+    return parts[1] if parts[1].strip("0") else None
+
+
+def _server(address: bytes, port: int, flags: int) -> str:
+    if flags & Flag.IPV6:
+        return f"[{ipaddress.IPv6Address(address)}]:{port}"
+    return f"{ipaddress.IPv4Address(address[:4])}:{port}"
+
+
+def unpack_request(frame: bytes, ports: dict[int, Leg], unix_offset: float) -> RequestTiming:
+    """The timing in a REQUEST frame. ``unix_offset`` is Unix time minus CLOCK_MONOTONIC in
+    seconds. Raises FrameError when the port is not watched or a field is out of range.
+    """
+    raw = _RECORD.unpack_from(frame, _HEADER.size)
+    start, byte0, _event0, token0, token_last, end_ns, largest, sent, received = raw[:9]
+    events, token_events, status, port, _client_port, end, flags = raw[9:16]
+    address, method, path, traceparent, request_id = raw[16:21]
+    if port not in ports or end >= len(ENDS):
+        raise FrameError(f"record of port {port} with end {end}")
+    return RequestTiming(
+        at=start / 1e9 + unix_offset,
+        leg=ports[port],
+        server=_server(address, port, flags),
+        method=_text(method),
+        path=_text(path),
+        status=status or None,
+        end=ENDS[end],
+        seconds=(end_ns - start) / 1e9,
+        ttfb_seconds=_since(start, byte0),
+        ttft_seconds=_since(start, token0),
+        last_token_seconds=_since(start, token_last),
+        events=events,
+        token_events=token_events,
+        gaps=tuple((i, n) for i, n in enumerate(raw[21:]) if n),
+        largest_gap_seconds=largest / 1e9 if token_events > 1 else None,
+        request_bytes=sent,
+        response_bytes=received,
+        trace_id=_trace_id(_text(traceparent)),
+        request_id=_text(request_id) or None,
+        streamed=bool(flags & Flag.STREAMED),
+        encoded=bool(flags & Flag.ENCODED),
+        resynced=bool(flags & Flag.RESYNCED),
+    )

@@ -1,0 +1,62 @@
+"""Two ways to get a probe into the kernel, behind one protocol.
+
+``prebuilt`` loads the committed object through ``libbpf.so.1`` and is the default; ``bcc``
+compiles the same source on the machine. Both end in plain file descriptors.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+from sidecar.signals import Absence, NoData
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A loaded probe: the descriptor of its program and of each map by name, close-on-exec.
+    ``others`` are only kept open: the kernel empties a table of programs with its last one.
+    """
+
+    loader: str
+    program: int
+    maps: dict[str, int]
+    others: tuple[int, ...] = ()
+
+    def close(self) -> None:
+        """Closes them all; what nothing else holds ends."""
+        for fd in (self.program, *self.maps.values(), *self.others):
+            os.close(fd)
+
+
+class Loader(Protocol):
+    """Loads ``<stem>.bpf.c``. Raises NoData: NOT_FOUND (library or object), NO_PERMISSION or
+    UNSUPPORTED (the kernel refused), with a reason that names the remedy.
+    """
+
+    def __call__(self, stem: str, maps: tuple[str, ...]) -> Loaded:
+        """Loads the program named as its file, and the descriptors of these maps."""
+
+
+LOADERS = {
+    "prebuilt": "sidecar.probed.loaders.prebuilt:load",
+    "bcc": "sidecar.probed.loaders.bcc:load",
+}
+
+
+def load(choice: str, stem: str, maps: tuple[str, ...]) -> Loaded:
+    """Loads with the named loader; ``auto`` tries each and raises the first one's NoData."""
+    names = tuple(LOADERS) if choice == "auto" else (choice,)
+    failures: list[NoData] = []
+    for name in names:
+        module, _, function = LOADERS[name].partition(":")
+        loader = cast(Loader, getattr(import_module(module), function))
+        try:
+            return loader(stem, maps)
+        except NoData as failure:
+            failures.append(failure)
+            if failure.absence is Absence.NO_PERMISSION:
+                break  # another loader needs the same capabilities
+    raise failures[0]

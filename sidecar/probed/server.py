@@ -1,0 +1,163 @@
+"""The Unix socket of ``probed``: who may connect, what each client watches, what it gets.
+
+Sends never block. What a client does not read in time waits in a bounded queue; beyond that,
+frames are dropped and counted in the client's own STATUS.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+from sidecar.probed import frames
+from sidecar.signals import Leg
+
+MAX_CLIENTS = 16
+QUEUE_FRAMES = 2048
+_SEND_BYTES = 1 << 20
+_CREDENTIALS = struct.Struct("=iII")  # struct ucred: pid, uid, gid
+
+
+class SocketRefused(Exception):
+    """The path cannot be listened on; the text is one line for people."""
+
+
+class Client:
+    """One connected sidecar."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.ports: dict[int, Leg] = {}
+        self.dropped = 0
+        self._queue: deque[bytes] = deque()
+
+    def send(self, frame: bytes) -> None:
+        """Queues a frame and sends what goes without blocking. Raises OSError when it is gone."""
+        if len(self._queue) >= QUEUE_FRAMES:
+            self.dropped += 1
+        else:
+            self._queue.append(frame)
+        self.flush()
+
+    def flush(self) -> bool:
+        """Sends what goes; True when frames are left. Raises OSError when the client is gone."""
+        while self._queue:
+            try:
+                self.connection.send(self._queue[0])
+            except BlockingIOError:
+                return True
+            self._queue.popleft()
+        return False
+
+    def receive(self) -> bool:
+        """Reads one WATCH frame; False at the end. Raises FrameError on anything else."""
+        try:
+            frame = self.connection.recv(frames.FRAME_BYTES + 1)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        if not frame:
+            return False
+        if frames.frame_type(frame) is not frames.FrameType.WATCH:
+            raise frames.FrameError("only WATCH frames come from a client")
+        self.ports = frames.unpack_watch(frame)
+        return True
+
+
+def _clear(path: Path, owners: frozenset[int]) -> None:
+    """Removes a socket that an earlier run of ours left; raises SocketRefused for all else."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise SocketRefused(f"{path} exists and is no socket: choose another --socket")
+    if found.st_uid not in owners:
+        raise SocketRefused(f"{path} belongs to uid {found.st_uid}: choose another --socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as test:
+        test.settimeout(1)
+        try:
+            test.connect(os.fspath(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except OSError as error:
+            raise SocketRefused(f"{path} is in use: {error}") from error
+    raise SocketRefused(f"another probed listens on {path}: stop it or choose another --socket")
+
+
+def _grant(path: Path, peers: frozenset[int]) -> None:
+    """Lets the peers' users connect. The check that counts is the one of credentials."""
+    others = peers - {os.geteuid()}
+    if len(others) == 1:
+        try:
+            os.chown(path, min(others), -1)
+        except PermissionError:
+            path.chmod(0o666)
+    elif others:
+        path.chmod(0o666)
+
+
+class Server:
+    """Listens on a path of its own; raises SocketRefused when it cannot."""
+
+    def __init__(self, path: Path, peers: Iterable[int]) -> None:
+        self.path, self._peers = path, frozenset(peers) | {0, os.geteuid()}
+        self.clients: dict[int, Client] = {}
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        mask = os.umask(0o177)  # from the first moment nobody else can connect
+        try:
+            _clear(path, self._peers)
+            self.listener.bind(os.fspath(path))
+            _grant(path, frozenset(peers))
+        except OSError as error:
+            self.listener.close()
+            raise SocketRefused(f"cannot listen on {path}: {error}") from error
+        finally:
+            os.umask(mask)
+        self._inode = path.lstat().st_ino
+        self.listener.setblocking(False)
+        self.listener.listen(MAX_CLIENTS)
+
+    def accept(self) -> Client | None:
+        """The next client, None when it was turned away: another user, or one too many."""
+        try:
+            connection, _ = self.listener.accept()
+        except OSError:
+            return None
+        size = _CREDENTIALS.size
+        raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        if _CREDENTIALS.unpack(raw)[1] not in self._peers or len(self.clients) >= MAX_CLIENTS:
+            connection.close()
+            return None
+        connection.setblocking(False)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
+        client = Client(connection)
+        self.clients[connection.fileno()] = client
+        return client
+
+    def drop(self, client: Client) -> None:
+        """Closes a client's connection."""
+        self.clients.pop(client.connection.fileno(), None)
+        client.connection.close()
+
+    def watched(self) -> frozenset[int]:
+        """The ports that any client watches."""
+        return frozenset(port for client in self.clients.values() for port in client.ports)
+
+    def close(self) -> None:
+        """Closes everything and removes the socket if it is still ours."""
+        for client in list(self.clients.values()):
+            self.drop(client)
+        self.listener.close()
+        try:
+            if self.path.lstat().st_ino == self._inode:
+                self.path.unlink()
+        except OSError:
+            return  # gone, or its folder is not ours to write: the next start clears it

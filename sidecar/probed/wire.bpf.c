@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * The wire tap: a socket filter on an AF_PACKET socket that times HTTP/1.1 requests and their
+ * server-sent events on watched ports. It keeps everything in maps and always returns 0, so that
+ * no packet is ever copied to user space; request bodies are skipped without being loaded.
+ */
+#include "wire_tcp.h"
+
+/* What one packet has brought is entered once the whole of it was read. */
+static __always_inline void conclude(struct run *run)
+{
+	if (run->work->verdict != GO_ON)
+		return; /* the connection is no longer tracked */
+	settle(run->conn, run->work);
+	end_loose(run);
+	if (run->work->tcp_flags & (FIN | RST))
+		close_side(run);
+}
+
+#include "wire_scan.h"
+
+PROBE("socket")
+int wire(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct work *work = LOOKUP(works, &zero);
+	struct run run = {.skb = skb, .work = work};
+
+	if (!work || !read_segment(skb, work))
+		return 0;
+	count(PACKETS, 1);
+	if (work->offset >= work->end && !(work->tcp_flags & (FIN | SYN | RST)))
+		return 0;
+	work->now = bpf_ktime_get_ns();
+	work->verdict = GO_ON;
+	work->start = work->offset;
+	work->loaded = 0; /* the block is of an earlier packet */
+	run.conn = LOOKUP(conns, &work->key);
+	if ((work->tcp_flags & SYN) && work->direction == REQUEST) {
+		if (!open_anew(run.conn, work))
+			return 0;
+		run.conn = 0;
+	}
+	if (!run.conn && work->direction == REQUEST && work->offset < work->end)
+		run.conn = adopt(skb, work);
+	if (!run.conn)
+		return 0;
+	if (work->offset < work->end && in_sequence(&run))
+		walk(&run);
+	conclude(&run);
+	return 0;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * The life of a record: token times are settled once a packet, since a packet has one time; at
+ * its end a record goes to the ring and what was captured is wiped.
+ */
+#ifndef WIRE_RECORD_H
+#define WIRE_RECORD_H
+
+#include "wire_state.h"
+
+#define MIN_EXPONENT 16 /* gaps.py */
+#define OCTAVES 20
+
+/* gaps.index: the same buckets, sixteen an octave from 2^16 ns. The search goes through memory
+ * (volatile), so that its 64 outcomes are one state to the verifier; read back, an offset also has
+ * one kind of source on every path, which the verifier demands without CAP_PERFMON. */
+static __always_inline __u64 gap_bucket(volatile struct search *search, __u64 gap)
+{
+	__u64 exponent;
+
+	search->rest = gap;
+	search->exponent = 0;
+#pragma unroll
+	for (int shift = 32; shift; shift >>= 1)
+		if (search->rest >> shift) {
+			search->rest >>= shift;
+			search->exponent += shift;
+		}
+	exponent = search->exponent;
+	search->bucket = 0;
+	if (exponent >= MIN_EXPONENT + OCTAVES)
+		search->bucket = GAP_BUCKETS - 1;
+	else if (exponent >= MIN_EXPONENT)
+		search->bucket = 1 + (exponent - MIN_EXPONENT) * 16 + (gap >> (exponent - 4) & 15);
+	return search->bucket;
+}
+
+static __always_inline void add_gap(struct wire_record *rec, struct work *work, __u64 gap)
+{
+	__u64 bucket = gap_bucket(&work->search, gap);
+
+	if (bucket < GAP_BUCKETS && rec->gaps[bucket] < 0xffff)
+		rec->gaps[bucket]++;
+	if (gap > rec->largest_gap)
+		rec->largest_gap = gap;
+}
+
+/* Enters the events and token events found in this packet. */
+static __always_inline void settle(struct conn *conn, struct work *work)
+{
+	__u64 now = work->now, none;
+	struct wire_record *rec = &conn->rec;
+	__u64 tokens = conn->tokens;
+
+	if (conn->fresh_events) {
+		if (!rec->event0)
+			rec->event0 = now;
+		rec->events += conn->fresh_events;
+		count(EVENTS, conn->fresh_events);
+		conn->fresh_events = 0;
+	}
+	if (!tokens)
+		return;
+	conn->tokens = 0;
+	rec->token_events += tokens;
+	if (rec->token0)
+		add_gap(rec, work, now > rec->token_last ? now - rec->token_last : 0);
+	else
+		rec->token0 = now;
+	none = rec->gaps[0] + tokens - 1; /* the others of this packet came at the same time */
+	rec->gaps[0] = none < 0xffff ? none : 0xffff;
+	rec->token_last = now;
+}
+
+/* What is known of every request of a connection. */
+static __always_inline void identify(struct conn *conn, struct work *work)
+{
+	__builtin_memcpy(conn->rec.address, work->key.server, 16);
+	conn->rec.port = work->key.server_port;
+	conn->rec.client_port = work->key.client_port;
+	conn->rec.flags = work->flags;
+}
+
+/* Nothing of a request is kept once it is over; a pipelined one takes its place. */
+static __always_inline void wipe(struct conn *conn, struct work *work)
+{
+	__builtin_memset(&conn->rec, 0, sizeof(conn->rec));
+	__builtin_memset(&conn->sse, 0, sizeof(conn->sse));
+	conn->flows[RESPONSE].phase = 0;
+	conn->flows[RESPONSE].framing = 0;
+	conn->open = conn->captured = conn->head_request = conn->done = conn->error = 0;
+	identify(conn, work);
+	if (!conn->pending)
+		return;
+	conn->pending--;
+	conn->open = NAMED;
+	conn->rec.start = conn->pending_at;
+	conn->rec.flags |= RESYNCED; /* its head was not kept */
+}
+
+SUBPROGRAM void finish(struct conn *conn, struct work *work, __u8 end, __u64 at)
+{
+	settle(conn, work);
+	conn->rec.end = conn->error ? ERROR_EVENT : end;
+	conn->rec.end_at = at;
+	if (OUTPUT(records, &conn->rec, sizeof(conn->rec), BPF_RB_NO_WAKEUP) < 0)
+		count(LOST_RECORDS, 1);
+	wipe(conn, work);
+}
+
+/* Ends the tracking of a connection; the note tells late copies of its packets from new ones. */
+SUBPROGRAM void forget(struct conn *conn, struct work *work, __u32 state)
+{
+	struct note note = {.next = conn->flows[REQUEST].next, .state = state};
+
+	UPDATE(notes, &work->key, &note);
+	DELETE(conns, &work->key);
+}
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * What the wire tap keeps: one connection's state, the record it emits, the maps. All parser
+ * state lives in map memory, not in registers: the verifier's states merge after every byte.
+ */
+#ifndef WIRE_STATE_H
+#define WIRE_STATE_H
+
+#include "probe.h"
+
+#define MAX_CONNECTIONS 8192
+#define RING_BYTES (1 << 19) /* 560 records between two drains */
+#define BLOCK 512 /* bytes copied out of a packet at a time; a power of two */
+#define GAP_BUCKETS 322 /* sidecar/gaps.py */
+#define UNTIL_CLOSE (~0ULL)
+
+/* One request. The layout is frames._RECORD; all times are CLOCK_MONOTONIC nanoseconds. */
+struct wire_record {
+	__u64 start, byte0, event0, token0, token_last, end_at, largest_gap;
+	__u64 request_bytes, response_bytes;
+	__u32 events, token_events;
+	__u16 status, port, client_port;
+	__u8 end, flags;
+	__u8 address[16]; /* of the server; IPv4 in the first four */
+	char method[8], path[64], traceparent[56], request_id[40];
+	__u16 gaps[GAP_BUCKETS];
+	__u8 pad[4];
+};
+
+enum record_end { OPEN, COMPLETE, CLIENT_GONE, SERVER_CLOSED, ERROR_EVENT, LOST };
+enum record_flag { IPV6 = 1, STREAMED = 2, ENCODED = 4, RESYNCED = 8 };
+
+/* The first names of frames.Counters, in its order. */
+enum counter {
+	PACKETS, REQUESTS, EVENTS, LOST_RECORDS, TABLE_FULL, NOT_HTTP, BLIND_TLS, BLIND_HTTP2,
+	RESYNCS, PIPELINED, COUNTERS
+};
+
+struct key {
+	__u8 client[16], server[16];
+	__u16 client_port, server_port; /* host order */
+};
+
+enum phase {
+	MESSAGE, METHOD, PATH, VERSION, STATUS, CODE, REASON, NAME, VALUE, /* head */
+	SIZE, EXTENSION, AFTER_CHUNK, TRAILER, /* chunk framing */
+	BODY,
+	ASTRAY /* requests only: bytes were missed, wait for a segment that starts with a method */
+};
+
+/* Bits of flow.framing, told by the head. LOOSE: the framing is no longer trusted. */
+enum framing { HAS_LENGTH = 1, CHUNKED = 2, IS_STREAM = 4, IS_ENCODED = 8, LOOSE = 16 };
+
+/* One direction of a connection. */
+struct flow {
+	__u64 left; /* body bytes before the next framing byte, or UNTIL_CLOSE */
+	__u64 length; /* content-length, chunk size or status code while it is read */
+	__u64 window; /* the last 8 bytes of a method, version or header value, in lower case */
+	__u32 next; /* the sequence number expected next */
+	__u32 hash; /* of the header's name so far */
+	__u8 phase, header, framing, at; /* at: position in the field, saturates */
+};
+
+/* Where the body's scanner stands: see wire_sse.h. */
+struct sse {
+	__u32 hash, key;
+	__u8 line, json, last, in_event; /* last: the last line end's byte */
+	__u8 told; /* this event's text or error was found: the rest of it is not looked at */
+	__u8 pad[3];
+};
+
+struct conn {
+	struct wire_record rec; /* first: user space reads it and the three fields behind it */
+	__u64 touched; /* the last payload */
+	__u64 client_fin; /* when the client said that it sends no more */
+	__u8 open; /* 0 no request, NAMED once its first line is known to be HTTP */
+	__u8 captured; /* the head being read belongs to rec, not to a pipelined request */
+	__u8 pending; /* pipelined requests behind the one in rec */
+	__u8 head_request, server_fin, done, error, pad;
+	__u64 pending_at;
+	__u32 isn; /* the client's SYN, to know its copy */
+	__u32 tokens, fresh_events; /* of this packet, until settle() */
+	__u32 pad2;
+	struct flow flows[2];
+	struct sse sse;
+};
+
+#define NAMED 2
+#define REQUEST 0
+#define RESPONSE 1
+
+/* What is known of a connection that has no struct conn. */
+enum note_state { OPENING = 1, IGNORED, CLOSED };
+struct note {
+	__u32 next; /* the client's next sequence number */
+	__u32 state;
+};
+
+/* Why a run over a packet stopped. */
+enum verdict { GO_ON, ENDED, TLS, HTTP2, GARBAGE, UPGRADED, REPLACED };
+
+struct search {
+	__u64 rest, exponent, bucket;
+};
+
+/* One packet being read. Scalars live here and not on the stack, where the verifier would follow
+ * their values. Softirqs are off while a socket filter runs, so nothing else uses this CPU's. */
+struct work {
+	__u64 now;
+	struct search search;
+	__u32 start, offset, end; /* of the payload, in the packet */
+	__u32 base, loaded; /* what block holds */
+	__u32 used;
+	__u32 seq, ack; /* of the first payload byte */
+	__u8 direction, verdict, ending, tcp_flags;
+	struct key key;
+	__u8 source[16], target[16];
+	__u8 flags; /* of the record: IPV6 */
+	__u8 next_header;
+	__u8 block[BLOCK];
+};
+
+struct tally {
+	__u64 count[COUNTERS];
+};
+
+/* The pointers of one run, on the stack. */
+struct run {
+	struct __sk_buff *skb;
+	struct work *work;
+	struct conn *conn;
+};
+
+/* The value is not read: being in the map means being watched. Room for every client's most. */
+SMALL_HASH(ports, __u16, __u8, 1024);
+HASH(conns, struct key, struct conn, MAX_CONNECTIONS);
+LRU(notes, struct key, struct note, 4096);
+PER_CPU(works, struct work);
+PER_CPU(blanks, struct conn); /* never written: what a new connection starts as */
+PER_CPU(tallies, struct tally);
+RING(records, RING_BYTES);
+
+static __always_inline void count(enum counter which, __u64 by)
+{
+	__u32 zero = 0;
+	struct tally *tally = LOOKUP(tallies, &zero);
+
+	if (tally)
+		tally->count[which] += by;
+}
+
+#endif

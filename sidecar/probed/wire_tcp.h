@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * What TCP does to a connection: its first request seen, copies, bytes missed, FIN, RST, a new SYN.
+ */
+#ifndef WIRE_TCP_H
+#define WIRE_TCP_H
+
+#include "wire_segment.h"
+#include "wire_walk.h"
+
+/* Segments of a client that may start a request: the first bytes of a method. */
+static __always_inline int method_like(const __u8 first[4])
+{
+	__u32 word = be32(first);
+
+	return word == TAIL("GET ") || word == TAIL("POST") || word == TAIL("PUT ") ||
+	       word == TAIL("HEAD") || word == TAIL("DELE") || word == TAIL("PATC") ||
+	       word == TAIL("OPTI") || word == TAIL("CONN") || word == TAIL("TRAC");
+}
+
+/* Takes up a connection at its first request, or at a later one when we came late. */
+SUBPROGRAM struct conn *adopt(struct __sk_buff *skb, struct work *work)
+{
+	struct note *note = LOOKUP(notes, &work->key), mine = {};
+	__u32 zero = 0, size = work->end - work->offset;
+	int fresh = note && note->state == OPENING && note->next == work->seq;
+	struct conn *conn, *blank;
+	__u8 first[4] = {};
+
+	if (note && note->state == IGNORED)
+		return 0;
+	if (note && note->state == CLOSED && (__s32)(work->seq - note->next) < 0)
+		return 0; /* a copy of a packet of a request that is over */
+	mine.next = work->seq + size;
+	/* A short segment is no TLS record, and a method only on a connection seen from its SYN. */
+	if (size >= 4 && bpf_skb_load_bytes(skb, work->offset, first, 4) == 0 &&
+	    (first[0] == 0x16 || first[0] == 0x17) && first[1] == 3 && first[2] <= 4) {
+		count(BLIND_TLS, 1);
+		mine.state = IGNORED;
+		UPDATE(notes, &work->key, &mine);
+		return 0;
+	}
+	blank = LOOKUP(blanks, &zero);
+	if ((!fresh && !method_like(first)) || !blank)
+		return 0;
+	INSERT(conns, &work->key, blank);
+	conn = LOOKUP(conns, &work->key);
+	if (!conn) {
+		count(TABLE_FULL, 1);
+		mine.state = CLOSED; /* the copy of this packet is not counted again */
+		UPDATE(notes, &work->key, &mine);
+		return 0;
+	}
+	conn->flows[REQUEST].next = work->seq;
+	conn->flows[RESPONSE].next = work->ack;
+	conn->isn = work->seq - 1;
+	identify(conn, work);
+	return conn;
+}
+
+/* Bytes that we never saw. In a body that is only skipped they do no harm. */
+static __always_inline void miss(struct run *run, struct flow *flow, __u32 gap)
+{
+	struct conn *conn = run->conn;
+
+	if (flow->phase == BODY && !looked_at(flow)) {
+		if (flow->left == UNTIL_CLOSE && !(flow->framing & LOOSE))
+			return;
+		if (flow->left != UNTIL_CLOSE && flow->left > gap) {
+			flow->left -= gap;
+			return;
+		}
+	}
+	if (run->work->direction == REQUEST) {
+		count(RESYNCS, 1);
+		flow->phase = ASTRAY;
+		if (conn->open == 1)
+			wipe(conn, run->work); /* half a head */
+		else if (conn->open)
+			conn->rec.flags |= RESYNCED;
+	} else if (conn->open == NAMED) {
+		go_loose(conn, flow);
+		conn->sse.line = OTHER_LINE;
+		conn->sse.in_event = conn->sse.told = 0;
+	}
+}
+
+/* Puts the segment in its place in the stream; 0 when it holds nothing new. */
+SUBPROGRAM int in_sequence(struct run *run)
+{
+	struct work *work = run->work;
+	struct flow *flow = flow_of(run);
+	__u32 size = work->end - work->offset;
+	__s32 ahead = work->seq - flow->next;
+	__u8 first[4] = {};
+
+	if (ahead < 0) {
+		if ((__u32)-ahead >= size)
+			return 0; /* a copy, or sent again */
+		work->offset += -ahead;
+	} else if (ahead > 0) {
+		miss(run, flow, ahead);
+	}
+	flow->next = work->seq + size;
+	run->conn->touched = work->now;
+	if (flow->phase == ASTRAY) {
+		if (bpf_skb_load_bytes(run->skb, work->offset, first, 4) < 0 || !method_like(first))
+			return 0;
+		flow->phase = MESSAGE;
+	}
+	return 1;
+}
+
+/* Without trusted framing the last chunk is known by its bytes at the end of a packet. */
+SUBPROGRAM void end_loose(struct run *run)
+{
+	struct work *work = run->work;
+	struct flow *flow = flow_of(run);
+	__u8 last[6] = {};
+
+	if (!(flow->framing & LOOSE) || work->direction == REQUEST || work->end < work->start + 5)
+		return;
+	if (bpf_skb_load_bytes(run->skb, work->end - sizeof(last), last, sizeof(last)) < 0)
+		return;
+	if (last[1] == '0' && be32(last + 2) == TAIL("\r\n\r\n") &&
+	    (last[0] == '\n' || work->end == work->start + 5))
+		finish(run->conn, work, COMPLETE, work->now);
+}
+
+/* FIN or RST: who ended it. A client that only stops sending may still be answered. */
+SUBPROGRAM void close_side(struct run *run)
+{
+	struct conn *conn = run->conn;
+	struct work *work = run->work;
+	struct flow *answer = &conn->flows[RESPONSE];
+	int reset = work->tcp_flags & RST, server = work->direction == RESPONSE;
+	int until_close = answer->phase == BODY && answer->left == UNTIL_CLOSE &&
+	                  !(answer->framing & (CHUNKED | HAS_LENGTH));
+	__u8 end = server ? SERVER_CLOSED : CLIENT_GONE;
+	__u64 at = work->now;
+
+	if (!server && !conn->client_fin)
+		conn->client_fin = work->now;
+	if (conn->open == NAMED && (reset || server || conn->server_fin)) {
+		if (conn->done || (server && !reset && until_close)) {
+			end = COMPLETE;
+		} else if (conn->server_fin) {
+			end = SERVER_CLOSED; /* the request came after the server's FIN */
+		} else if (conn->client_fin) {
+			end = CLIENT_GONE;
+			at = conn->client_fin > conn->touched ? conn->client_fin : conn->touched;
+		}
+		conn->pending = 0;
+		finish(conn, work, end, at);
+	}
+	if (server)
+		conn->server_fin = 1;
+	if (reset || (conn->server_fin && conn->client_fin))
+		forget(conn, work, CLOSED);
+}
+
+/* A new connection: what was there before is over. 0 for the copy of a SYN that we know. */
+SUBPROGRAM int open_anew(struct conn *conn, struct work *work)
+{
+	struct note note = {.next = work->seq + 1, .state = OPENING};
+
+	if (conn) {
+		if (conn->isn == work->seq)
+			return 0;
+		if (conn->open == NAMED)
+			finish(conn, work, conn->done ? COMPLETE : LOST, work->now);
+		DELETE(conns, &work->key);
+	}
+	UPDATE(notes, &work->key, &note);
+	work->seq++; /* data of a SYN (TCP fast open) starts behind it */
+	return 1;
+}
+
+#endif

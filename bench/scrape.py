@@ -17,7 +17,7 @@ from http.client import HTTPConnection
 from multiprocessing import get_context
 
 from sidecar import buckets, engines
-from sidecar.app import bind, declared_metrics
+from sidecar.app import bind, declared_metrics, spare_garbage_collection
 from sidecar.signals import Leg, Sample
 from sidecar.state import Snapshot, State
 from sidecar.testing import timing
@@ -79,6 +79,7 @@ def serve(listener: socket.socket, series: int, seed: int) -> None:
     from sidecar.export.http import build_app
 
     app = build_app(Renewing(made_snapshot(series, seed)), declared_metrics())
+    spare_garbage_collection()
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off")
     uvicorn.Server(config).run(sockets=[listener])
 

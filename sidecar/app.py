@@ -123,9 +123,7 @@ class App:
         signal.signal(signal.SIGHUP, self._on_hangup)
         threading.Thread(target=self._reloads, name="reload", daemon=True).start()
         self.pipeline.start()
-        # What start-up made lives for ever: garbage collection need not walk it during scrapes.
-        gc.collect()
-        gc.freeze()
+        spare_garbage_collection()
         log.info("serving", listen=self._settings.export.listen, version=__version__)
         server = uvicorn.Server(config)
         _end_on_signal(server)
@@ -154,6 +152,14 @@ class App:
             self.pipeline.replace(make_collectors(settings))
             self._settings = settings
             log.info("reloaded")
+
+
+def spare_garbage_collection() -> None:
+    """Takes what start-up made, which lives for ever, out of garbage collection's walks: those
+    fall in the middle of scrapes.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _end_on_signal(server: uvicorn.Server) -> None:

@@ -45,9 +45,12 @@ def settings_for(
 
 
 def _name(url: str) -> str:
-    """Host and port of a URL as a replica's name; a URL without them is refused later."""
-    host = url.partition("://")[2].split("/")[0]
-    return host.replace("[", "").replace("]", "")[:63] or "engine"
+    """Host and port of a URL as a replica's name, on this machine the port alone.
+
+    A URL without them is refused later.
+    """
+    host = url.partition("://")[2].split("/")[0].replace("[", "").replace("]", "")
+    return host.removeprefix("127.0.0.1:").removeprefix("localhost:")[:63] or "engine"
 
 
 def find_engines(ports: list[int]) -> list[str]:

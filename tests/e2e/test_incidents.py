@@ -68,7 +68,7 @@ def test_lumps_that_the_engine_cannot_see(tmp_path: Path) -> None:
 def test_a_stopped_engine_a_stopped_gateway_and_a_stopped_probed(tmp_path: Path) -> None:
     """Each is named: the engine refuses, nobody listens for the gateway, probed is stopped."""
     with observed(tmp_path) as (stack, sidecar):
-        engine = f"engine:127.0.0.1:{stack.engine_ports[0]}"
+        engine = f"engine:{stack.engine_ports[0]}"
         stack.stop("engine-0")
         wait_for(lambda: collector(sidecar, engine) == ("blind", "refused"), 20, "engine blind")
         stack.restart("engine-0")
@@ -93,7 +93,7 @@ def test_a_stopped_engine_a_stopped_gateway_and_a_stopped_probed(tmp_path: Path)
 def test_a_frozen_engine_times_out_and_its_requests_stay_open(tmp_path: Path) -> None:
     """SIGSTOP of an engine: its metrics time out, its requests are open and age."""
     with observed(tmp_path) as (stack, sidecar):
-        engine = f"engine:127.0.0.1:{stack.engine_ports[0]}"
+        engine = f"engine:{stack.engine_ports[0]}"
         stack.freeze("engine-0")
         wait_for(lambda: collector(sidecar, engine) == ("blind", "timeout"), 30, "timeout")
         wait_for(

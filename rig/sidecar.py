@@ -17,6 +17,7 @@ from rig.stack import Stack
 READY = 30.0  # seconds for the page
 SEEING = 20.0  # seconds for every collector to find its source
 POLL = 0.25
+INTERVAL = "2"  # seconds between two reads of an engine: a demo should move
 
 
 class Sidecar:
@@ -49,7 +50,7 @@ class Sidecar:
     def _command(self) -> tuple[str, ...]:
         program = str(Path(sys.executable).with_name("model-probe"))
         command = [program, "attach", "--listen", f"127.0.0.1:{self._port}"]
-        command += ["--port", str(self._stack.gateway_port)]
+        command += ["--port", str(self._stack.gateway_port), "--interval", INTERVAL]
         for port, url in zip(self._stack.engine_ports, self._stack.engine_urls, strict=True):
             command += ["--upstream-port", str(port), "--engine", url]
         return tuple(command)

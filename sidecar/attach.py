@@ -31,14 +31,27 @@ log = structlog.get_logger("attach")
 
 
 def settings_for(
-    ports: list[int], upstream_ports: list[int], engines: list[str], listen: str | None
+    ports: list[int],
+    upstream_ports: list[int],
+    engines: list[str],
+    listen: str | None,
+    interval_seconds: float = 5.0,
 ) -> Settings:
-    """Settings of the command line on top of the environment's; ConfigError on bad ones."""
+    """Settings of the command line; the environment's stand above. ConfigError on bad ones."""
     wire = [{"port": port, "leg": Leg.DOWNSTREAM} for port in ports]
     wire += [{"port": port, "leg": Leg.UPSTREAM} for port in upstream_ports]
     values: dict[str, object] = {"wire": {"ports": wire}}
     urls = engines or find_engines([*upstream_ports, *ports])
-    values["engines"] = [{"name": _name(url), "url": url} for url in urls]
+    deadline = min(4.0, interval_seconds)
+    values["engines"] = [
+        {
+            "name": _name(url),
+            "url": url,
+            "interval_seconds": interval_seconds,
+            "deadline_seconds": deadline,
+        }
+        for url in urls
+    ]
     if listen:
         values["export"] = {"listen": listen}
     return from_values("command line", values)

@@ -62,6 +62,9 @@ def attach(
     engine: Annotated[
         list[str] | None, typer.Option(help="URL of an engine's metrics; repeatable.")
     ] = None,
+    interval: Annotated[
+        float, typer.Option(help="Seconds between two reads of an engine's metrics.")
+    ] = 5.0,
     listen: Listen = None,
     loader: Annotated[str, typer.Option(help="auto, prebuilt or bcc.")] = "auto",
 ) -> None:
@@ -70,7 +73,9 @@ def attach(
     from sidecar.app import serve
 
     try:
-        settings = attaching.settings_for(port or [], upstream_port or [], engine or [], listen)
+        settings = attaching.settings_for(
+            port or [], upstream_port or [], engine or [], listen, interval
+        )
         attaching.require_something(settings)
         settings, drop = attaching.with_probed(settings, loader)
         serve(lambda: settings, drop)

@@ -180,6 +180,7 @@ def test_a_taken_port_is_one_line_and_exit_2(tmp_path: Path) -> None:
         (["attach", "--port", "70000"], "65535"),
         (["attach", "--engine", "nonsense"], "http://"),
         (["attach", "--port", "80", "--port", "80"], "given twice"),
+        (["attach", "--engine", "http://127.0.0.1:1", "--interval", "0"], "interval_seconds"),
     ],
 )
 def test_bad_starts_are_one_line_and_exit_2(arguments: list[str], word: str) -> None:

@@ -32,6 +32,10 @@ def metrics_page() -> str:
         "The wire, per request": [m for m in declared if m.name in wire],
         "Engines": [m for m in declared if m.name.startswith("modelprobe_engine_")],
         "Listening sockets": [m for m in declared if m.name.startswith("modelprobe_listener_")],
+        "The kernel's log": [m for m in declared if m.name.startswith("modelprobe_kmsg_")],
+        "Pressure and limits": [
+            m for m in declared if m.name.startswith(("modelprobe_pressure_", "modelprobe_cgroup_"))
+        ],
         "Kernel probes": [m for m in declared if m.name.startswith("modelprobe_probe_")],
         "The sidecar itself": own.METRICS,
     }

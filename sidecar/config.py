@@ -98,6 +98,32 @@ class WireSettings(_Section):
     ports: Annotated[tuple[WirePort, ...], Field(max_length=32)] = ()
 
 
+class KmsgSettings(_Section):
+    """The kernel's log: Xids of the GPU driver and processes killed for memory."""
+
+    enabled: bool = Field(
+        default=False, description="Read it; needs CAP_SYSLOG where kernel.dmesg_restrict is 1."
+    )
+    path: Path = Field(default=Path("/dev/kmsg"), description="The log's device.")
+
+
+class CgroupSettings(_Section):
+    """A control group to watch besides our own, such as the engine's container."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,63}$")] = Field(
+        description="Value of the `cgroup` label."
+    )
+    path: Path = Field(description="Its path below the cgroup file system, as in /proc/PID/cgroup.")
+
+
+class PressureSettings(_Section):
+    """Stalls, CPU throttling and memory limits, of the host and of control groups."""
+
+    enabled: bool = Field(default=True, description="Read them; needs no privilege.")
+    cgroups: Annotated[tuple[CgroupSettings, ...], Field(max_length=16)] = ()
+    interval_seconds: Seconds = Field(default=5.0, description="Time between two readings.")
+
+
 class ExportSettings(_Section):
     """The read-only listener."""
 
@@ -120,6 +146,8 @@ class Settings(BaseSettings):
 
     engines: tuple[EngineSettings, ...] = ()
     wire: WireSettings = WireSettings()
+    kmsg: KmsgSettings = KmsgSettings()
+    pressure: PressureSettings = PressureSettings()
     export: ExportSettings = ExportSettings()
     log_level: Annotated[str, Field(pattern=r"^(debug|info|warning|error)$")] = Field(
         default="info", description="`debug`, `info`, `warning` or `error`; JSON lines on stderr."

@@ -119,7 +119,19 @@ class RequestTiming:
     resynced: bool = False  # bytes were missed in between: counts are lower bounds
 
 
-Signal = Sample | Histogram | RequestTiming
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a moment: ``kind`` is one word of the collector (``xid``,
+    ``oom_kill``), ``subject`` what it happened to, ``text`` one line for people.
+    """
+
+    at: float
+    kind: str
+    subject: str
+    text: str
+
+
+Signal = Sample | Histogram | RequestTiming | Event
 
 
 class Absence(StrEnum):

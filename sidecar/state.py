@@ -14,6 +14,7 @@ from types import MappingProxyType
 from sidecar.signals import (
     CollectorState,
     CollectorStatus,
+    Event,
     Histogram,
     Labels,
     Leg,
@@ -25,6 +26,7 @@ from sidecar.traffic import Traffic
 from sidecar.windows import LegWindow
 
 HISTORY_SECONDS = 300
+_EVENTS = 200
 WIRE_COLLECTOR = "probes"
 SeriesKey = tuple[str, Labels]
 
@@ -50,6 +52,7 @@ class Snapshot:
     history: Mapping[str, tuple[tuple[float, float | None], ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    events: tuple[Event, ...] = ()  # the latest, oldest first
     capped: int = 0  # signals folded into `other` or dropped by a cap since the start
 
     def collector(self, name: str) -> CollectorStatus | None:
@@ -74,6 +77,7 @@ class State:
         self._traffic = Traffic(max_servers=min(max_label_sets, 50))
         self._batches: dict[str, _Batch] = {}
         self._history: dict[str, deque[tuple[float, float | None]]] = {}
+        self._events: deque[Event] = deque(maxlen=_EVENTS)
         self._sequence = 0
         self._capped = 0
 
@@ -84,6 +88,9 @@ class State:
         for signal in signals:
             if isinstance(signal, RequestTiming):
                 self._traffic.add(signal, at)
+                continue
+            if isinstance(signal, Event):
+                self._events.append(signal)
                 continue
             sets[signal.metric] = sets.get(signal.metric, 0) + 1
             if sets[signal.metric] > self._max:
@@ -117,6 +124,7 @@ class State:
             windows=windows,
             totals=tuple(self._traffic.total(leg, now, now - self._started) for leg in Leg),
             history=MappingProxyType({key: tuple(points) for key, points in self._history.items()}),
+            events=tuple(self._events),
             capped=self._capped + self._traffic.folded,
         )
 

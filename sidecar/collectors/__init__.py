@@ -11,7 +11,9 @@ from sidecar.signals import Metric, Signal
 # configuration asks for none, several when it names several targets.
 COLLECTORS: dict[str, str] = {
     "engine": "sidecar.collectors.engine:from_settings",
+    "kmsg": "sidecar.collectors.kmsg:from_settings",
     "listeners": "sidecar.collectors.listeners:from_settings",
+    "pressure": "sidecar.collectors.pressure:from_settings",
     "probes": "sidecar.collectors.probes:from_settings",
 }
 

@@ -99,11 +99,16 @@ def _inner(field: FieldInfo) -> type[BaseModel] | None:
 
 def _type(field: FieldInfo) -> str:
     annotation: Any = field.annotation
-    return f"`{getattr(annotation, '__name__', str(annotation))}`"
+    choices = [value for value in get_args(annotation) if isinstance(value, str)]
+    if choices:
+        return ", ".join(f"`{choice}`" for choice in choices)
+    return "`path`" if annotation is Path else f"`{annotation.__name__}`"
 
 
 def _default(field: FieldInfo) -> str:
-    return "required" if field.is_required() else f"`{field.default}`"
+    if field.is_required():
+        return "required"
+    return "–" if field.default == Path() else f"`{field.default}`"
 
 
 def _meaning(field: FieldInfo) -> str:

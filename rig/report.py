@@ -48,6 +48,16 @@ class Figures:
             return None
         return float(sum(totals) / self.truth.seconds)
 
+    def kv_cache_hit_ratio(self) -> float | None:
+        """Share of prompt tokens that the engines' KV caches already held, all together."""
+        engines = (self.state or {}).get("engines", [])
+        cached = [one["prompt_tokens_cached_total"] for one in engines]
+        computed = [one["prompt_tokens_computed_total"] for one in engines]
+        if not engines or None in cached or None in computed:
+            return None
+        total = sum(cached) + sum(computed)
+        return float(sum(cached) / total) if total else None
+
     def summary(self) -> Document:
         """The file that `--json` writes; null where nothing was measured."""
         leg = self.downstream()
@@ -59,6 +69,7 @@ class Figures:
             "ttft_seconds": {key: ttft[key] for key in none},
             "itl_seconds": {key: itl[key] for key in none},
             "tokens_per_second": self.tokens_per_second(),
+            "kv_cache_hit_ratio": self.kv_cache_hit_ratio(),
             "engine": f"llama.cpp ({self.engine})",
             "gateway": self.gateway,
             "sources": {"wire": self.source(WIRE), "engine": self.source(ENGINE)},

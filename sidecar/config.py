@@ -10,7 +10,7 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -98,6 +98,23 @@ class WireSettings(_Section):
     ports: Annotated[tuple[WirePort, ...], Field(max_length=32)] = ()
 
 
+class GpuSettings(_Section):
+    """The GPUs, through the driver's management library (NVML)."""
+
+    enabled: Literal["auto", "always", "never"] = Field(
+        default="auto",
+        description="`auto`: where the library is found; `always`: without it blind; `never`.",
+    )
+    expected: Annotated[int, Field(ge=0, le=64)] = Field(
+        default=0, description="How many there should be; 0: the most ever seen."
+    )
+    interval_seconds: Seconds = Field(default=1.0, description="Time between two readings.")
+    library_folder: Path = Field(
+        default=Path(),
+        description="Folder of `libnvidia-ml.so.1` if the loader does not know it.",
+    )
+
+
 class KmsgSettings(_Section):
     """The kernel's log: Xids of the GPU driver and processes killed for memory."""
 
@@ -133,7 +150,8 @@ class ExportSettings(_Section):
         "choice, and has no authentication.",
     )
     max_label_sets: Annotated[int, Field(ge=10, le=100_000)] = Field(
-        default=200, description="Series kept of one metric of one collector; the rest is counted."
+        default=1_000,
+        description="Series kept of one metric of one collector; the rest is counted.",
     )
 
 
@@ -146,6 +164,7 @@ class Settings(BaseSettings):
 
     engines: tuple[EngineSettings, ...] = ()
     wire: WireSettings = WireSettings()
+    gpu: GpuSettings = GpuSettings()
     kmsg: KmsgSettings = KmsgSettings()
     pressure: PressureSettings = PressureSettings()
     export: ExportSettings = ExportSettings()

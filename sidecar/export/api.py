@@ -44,7 +44,11 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
         "windows": {window.leg.value: _window(window) for window in snapshot.windows},
         "totals": {window.leg.value: _window(window) for window in snapshot.totals},
         "engines": [
-            {**asdict(reading), "seconds_per_token": reading.seconds_per_token}
+            {
+                **asdict(reading),
+                "seconds_per_token": reading.seconds_per_token,
+                "prefix_cache_hit_ratio": reading.prefix_cache_hit_ratio,
+            }
             for reading in readings.read(snapshot)
         ],
         "observations": list(observe(snapshot)),

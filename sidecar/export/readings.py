@@ -29,6 +29,16 @@ class EngineReading:
     generated_tokens_per_second: float | None
     decode_seconds_total: float | None
     decode_seconds_per_second: float | None
+    prompt_tokens_computed_total: float | None = None
+    prompt_tokens_cached_total: float | None = None
+
+    @property
+    def prefix_cache_hit_ratio(self) -> float | None:
+        """Share of prompt tokens since the engine's start that the KV cache already held."""
+        computed, cached = self.prompt_tokens_computed_total, self.prompt_tokens_cached_total
+        if computed is None or cached is None:
+            return None
+        return ratio(cached, computed + cached)
 
     @property
     def seconds_per_token(self) -> float | None:
@@ -58,7 +68,10 @@ def read(snapshot: Snapshot) -> tuple[EngineReading, ...]:
         if isinstance(sample, Sample) and sample.metric in known:
             labels = dict(sample.labels)
             who = (labels.get("replica", ""), labels.get("engine", ""))
-            _add(values.setdefault(who, {}), sample.metric, sample.value)
+            said = values.setdefault(who, {})
+            _add(said, sample.metric, sample.value)
+            if sample.metric == names.PROMPT_TOKENS.name:
+                _add(said, labels.get("source", ""), sample.value)
             rate = snapshot.rates.get((sample.metric, sample.labels))
             if rate is not None:
                 _add(rates.setdefault(who, {}), sample.metric, rate)
@@ -84,6 +97,8 @@ def _reading(
         generated_tokens_per_second=rates.get(names.GENERATED_TOKENS.name),
         decode_seconds_total=value(names.DECODE_SECONDS),
         decode_seconds_per_second=rates.get(names.DECODE_SECONDS.name),
+        prompt_tokens_computed_total=said.get("computed"),
+        prompt_tokens_cached_total=said.get("cached"),
     )
 
 

@@ -15,7 +15,7 @@ from functools import partial
 
 import structlog
 
-from sidecar.collectors import Collector
+from sidecar.collectors import Collector, Releasable
 from sidecar.signals import CollectorState
 from sidecar.state import Snapshot, State
 from sidecar.worker import Batch, Worker
@@ -42,6 +42,7 @@ class Pipeline:
         self._inbox: queue.Queue[Batch] = queue.Queue(_INBOX)
         self._workers = self._hire(collectors)
         self._next: tuple[Worker, ...] | None = None
+        self._released = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="state", daemon=True)
         self._snapshot = Snapshot(at=time.time(), started=time.time())
@@ -66,11 +67,16 @@ class Pipeline:
         return True, ""
 
     def replace(self, collectors: Iterable[Collector]) -> None:
-        """Puts new collectors in place of all; counted requests stay."""
-        workers = self._hire(collectors)
-        for worker in workers:
-            worker.start()
-        self._next = workers
+        """Puts new collectors in place of all, at the next publication; counted requests stay."""
+        # Not started here: a second call before then just forgets these.
+        self._next = self._hire(collectors)
+
+    def hold(self, released: bool) -> None:
+        """Has every collector that can give up what it holds, or take it again."""
+        self._released = released
+        for worker in self._workers:
+            if isinstance(worker.collector, Releasable):
+                (worker.collector.release if released else worker.collector.retake)()
 
     def stop(self, timeout: float = 2.0) -> list[str]:
         """Ends everything within about ``timeout``; returns the collectors still in a call."""
@@ -115,7 +121,7 @@ class Pipeline:
         for status in statuses:
             if status.state is CollectorState.BLIND:
                 self._state.withdraw(status.name)
-        self._snapshot = self._state.snapshot(statuses, time.time())
+        self._snapshot = self._state.snapshot(statuses, time.time(), time.monotonic())
 
     def _swap(self) -> None:
         workers, self._next = self._next, None
@@ -127,3 +133,6 @@ class Pipeline:
             if worker.collector.name not in kept:
                 self._state.withdraw(worker.collector.name)
         self._workers = workers
+        self.hold(self._released)
+        for worker in workers:
+            worker.start()

@@ -131,7 +131,18 @@ class Event:
     text: str
 
 
-Signal = Sample | Histogram | RequestTiming | Event
+@dataclass(frozen=True, slots=True)
+class OpenRequests:
+    """How many requests of a leg have not ended, all of them counted by the kernel's table, and
+    how old the oldest is (None when there is none).
+    """
+
+    leg: Leg
+    count: int
+    oldest_seconds: float | None
+
+
+Signal = Sample | Histogram | RequestTiming | Event | OpenRequests
 
 
 class Absence(StrEnum):
@@ -151,6 +162,7 @@ class Absence(StrEnum):
     TOO_LARGE = "too_large"
     NO_SIGNAL = "no_signal"
     PROTOCOL = "protocol"
+    RELEASED = "released"
     ERROR = "error"
 
 
@@ -169,6 +181,7 @@ ABSENCE_MEANINGS = {
     Absence.TOO_LARGE: "More than the sidecar is willing to hold.",
     Absence.NO_SIGNAL: "A good answer without a single name that we know.",
     Absence.PROTOCOL: "The peer speaks another version.",
+    Absence.RELEASED: "Given up on request, so that somebody else can have it.",
     Absence.ERROR: "None of these: a bug of the sidecar, which is in its log.",
 }
 

@@ -18,6 +18,7 @@ from sidecar.signals import (
     Histogram,
     Labels,
     Leg,
+    OpenRequests,
     RequestTiming,
     Sample,
     Signal,
@@ -32,13 +33,37 @@ SeriesKey = tuple[str, Labels]
 
 
 @dataclass(frozen=True, slots=True)
+class Plotted:
+    """A metric that gets a history: the sum, or the mean, over its series with these labels.
+
+    Counters are plotted as rates. ``key`` is its name in ``Snapshot.history``.
+    """
+
+    metric: str
+    key: str = ""
+    where: Labels = ()
+    mean: bool = False
+
+    def of(self, values: Mapping[SeriesKey, float]) -> float | None:
+        """The point that these values make, None of none."""
+        chosen = [
+            value
+            for (name, labels), value in values.items()
+            if name == self.metric and set(self.where) <= set(labels)
+        ]
+        if not chosen:
+            return None
+        return sum(chosen) / (len(chosen) if self.mean else 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """What is known at one moment. Readers share it freely; nothing in it changes.
 
     ``rates`` are per-second rates of counters between a collector's last two batches, absent
-    after a reset. ``history`` maps a series (``downstream.ttft_p50``, or the name of a plotted
-    metric, summed over its labels; counters as rates) to ``(unix seconds, value)`` points, with
-    None where nothing was measured, oldest first.
+    after a reset. ``history`` maps a series (``downstream.ttft_p50``, or the key of a
+    :class:`Plotted` metric) to ``(unix seconds, value)`` points, with None where nothing was
+    measured, oldest first.
     """
 
     at: float
@@ -52,6 +77,7 @@ class Snapshot:
     history: Mapping[str, tuple[tuple[float, float | None], ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    legs: tuple[Leg, ...] = ()  # that the tap watches, as far as it has said
     events: tuple[Event, ...] = ()  # the latest, oldest first
     capped: int = 0  # signals folded into `other` or dropped by a cap since the start
 
@@ -68,10 +94,21 @@ class _Batch:
 
 
 class State:
-    """Accumulates signals. ``plotted`` names the metrics that get a history beside the wire's."""
+    """Accumulates signals.
 
-    def __init__(self, started: float, plotted: tuple[str, ...] = (), max_label_sets: int = 200):
+    ``started`` is Unix time, ``clock`` the monotonic time of the same moment (by default the same
+    number). ``plotted`` names the metrics that get a history beside the wire's.
+    """
+
+    def __init__(
+        self,
+        started: float,
+        plotted: tuple[Plotted, ...] = (),
+        max_label_sets: int = 1_000,
+        clock: float | None = None,
+    ) -> None:
         self._started = started
+        self._since = started if clock is None else clock
         self._plotted = plotted
         self._max = max_label_sets
         self._traffic = Traffic(max_servers=min(max_label_sets, 50))
@@ -82,7 +119,12 @@ class State:
         self._capped = 0
 
     def apply(self, collector: str, signals: Iterable[Signal], at: float) -> None:
-        """Takes in one batch: timings add up, samples replace the collector's earlier ones."""
+        """Takes in one batch: timings add up, samples replace the collector's earlier ones.
+
+        ``at`` is a monotonic time, the same clock as that of :meth:`snapshot`.
+        """
+        if collector == WIRE_COLLECTOR:
+            self._traffic.watch(at)
         samples: dict[SeriesKey, Sample | Histogram] = {}
         sets: dict[str, int] = {}
         for signal in signals:
@@ -91,6 +133,9 @@ class State:
                 continue
             if isinstance(signal, Event):
                 self._events.append(signal)
+                continue
+            if isinstance(signal, OpenRequests):
+                self._traffic.set_open(signal, at)
                 continue
             sets[signal.metric] = sets.get(signal.metric, 0) + 1
             if sets[signal.metric] > self._max:
@@ -104,15 +149,21 @@ class State:
         """Forgets a blind collector's values; counted requests stay, they did happen."""
         self._batches.pop(collector, None)
         if collector == WIRE_COLLECTOR:
-            self._traffic.forget_open()
+            self._traffic.lose()
 
-    def snapshot(self, statuses: tuple[CollectorStatus, ...], now: float) -> Snapshot:
-        """An immutable view of now; also adds one point to every history."""
-        windows = tuple(self._traffic.window(leg, now) for leg in Leg)
+    def snapshot(
+        self, statuses: tuple[CollectorStatus, ...], now: float, clock: float | None = None
+    ) -> Snapshot:
+        """An immutable view of now; also adds one point to every history.
+
+        ``now`` is Unix time, ``clock`` the monotonic one (by default the same).
+        """
+        clock = now if clock is None else clock
+        windows = tuple(self._traffic.window(leg, clock) for leg in Leg)
         samples = [s for batch in self._batches.values() for s in batch.samples.values()]
         samples.extend(self._traffic.signals(windows))
         rates = {key: r for batch in self._batches.values() for key, r in batch.rates.items()}
-        self._remember(now, statuses, samples, rates)
+        self._remember(now, clock, statuses, samples, rates)
         self._sequence += 1
         return Snapshot(
             at=now,
@@ -122,8 +173,9 @@ class State:
             samples=tuple(samples),
             rates=MappingProxyType(rates),
             windows=windows,
-            totals=tuple(self._traffic.total(leg, now, now - self._started) for leg in Leg),
+            totals=tuple(self._traffic.total(leg, clock, clock - self._since) for leg in Leg),
             history=MappingProxyType({key: tuple(points) for key, points in self._history.items()}),
+            legs=self._traffic.legs(),
             events=tuple(self._events),
             capped=self._capped + self._traffic.folded,
         )
@@ -131,22 +183,24 @@ class State:
     def _remember(
         self,
         now: float,
+        clock: float,
         statuses: tuple[CollectorStatus, ...],
         samples: list[Sample | Histogram],
         rates: dict[SeriesKey, float],
     ) -> None:
         blind = any(s.name == WIRE_COLLECTOR and s.state is CollectorState.BLIND for s in statuses)
         for leg in Leg:
-            window = self._traffic.window(leg, now, seconds=10)
+            window = self._traffic.window(leg, clock, seconds=10)
             for name in ("ttft_p50", "ttft_p99", "itl_p50", "itl_p99", "token_events_per_second"):
                 self._point(f"{leg}.{name}", now, None if blind else getattr(window, name))
-        for metric in self._plotted:
-            values = [r for (name, _), r in rates.items() if name == metric] or [
-                s.value
-                for s in samples
-                if isinstance(s, Sample) and s.metric == metric and not metric.endswith("_total")
-            ]
-            self._point(metric, now, sum(values) if values else None)
+        levels = {
+            (s.metric, s.labels): s.value
+            for s in samples
+            if isinstance(s, Sample) and not s.metric.endswith("_total")
+        }
+        for plotted in self._plotted:
+            values = rates if plotted.metric.endswith("_total") else levels
+            self._point(plotted.key or plotted.metric, now, plotted.of(values))
 
     def _point(self, key: str, now: float, value: float | None) -> None:
         points = self._history.setdefault(key, deque(maxlen=HISTORY_SECONDS))

@@ -1,7 +1,8 @@
 """Adds up request timings of the wire: totals for Prometheus, sliding windows for the page.
 
 Memory is bounded: windows are one slot a second, servers are capped and the rest folds into
-``other``. Only ended requests count; open ones are shown as such and never twice.
+``other``. Only ended requests count; what is open is shown as such. Time here is monotonic, so a
+step of the wall clock changes no rate.
 """
 
 from __future__ import annotations
@@ -11,7 +12,17 @@ from collections.abc import Iterable
 
 from sidecar import gaps, paths
 from sidecar.buckets import ITL_BOUNDS, REQUEST_BOUNDS, TTFT_BOUNDS, Buckets
-from sidecar.signals import End, Histogram, Kind, Labels, Leg, Metric, RequestTiming, Sample
+from sidecar.signals import (
+    End,
+    Histogram,
+    Kind,
+    Labels,
+    Leg,
+    Metric,
+    OpenRequests,
+    RequestTiming,
+    Sample,
+)
 from sidecar.windows import LegWindow, Slot, summarise
 
 _LEG = ("leg", "server")
@@ -54,7 +65,7 @@ LARGEST_GAP = Metric(
 OPEN = Metric(
     "modelprobe_wire_open_requests",
     Kind.GAUGE,
-    "LLM requests that have not ended.",
+    "Requests that have not ended; no sample while the tap is blind.",
     ("leg",),
 )
 METRICS = (REQUESTS, TTFT, ITL, DURATION, EVENTS, LARGEST_GAP, OPEN)
@@ -62,11 +73,11 @@ METRICS = (REQUESTS, TTFT, ITL, DURATION, EVENTS, LARGEST_GAP, OPEN)
 WINDOW_SECONDS = 60
 _MAX_OPEN = 5_000
 _MAX_COUNTS = 2_000
-_OPEN_FRESH_SECONDS = 3.5  # an open request reports once a second
+_OPEN_FRESH_SECONDS = 3.5  # what is open is reported once a second
 
 
 class Traffic:
-    """All requests of the wire. Owned by one thread."""
+    """All requests of the wire. Owned by one thread; its clock is a monotonic one."""
 
     def __init__(self, max_servers: int = 50, history_seconds: int = 300) -> None:
         self._max_servers = max_servers
@@ -75,23 +86,56 @@ class Traffic:
         self._slots: dict[Leg, deque[Slot]] = {leg: deque(maxlen=history_seconds) for leg in Leg}
         self._total: dict[Leg, Slot] = {}
         self._recent_ttft: dict[Leg, deque[float]] = {leg: deque(maxlen=20_000) for leg in Leg}
-        self._open: dict[tuple[Leg, str, float], tuple[float, RequestTiming]] = {}
+        self._told: dict[tuple[Leg, str, float], int] = {}  # token events of open requests so far
+        self._open: dict[Leg, tuple[float, OpenRequests]] = {}
         self._servers: set[tuple[Leg, str]] = set()
+        self._watching_since: float | None = None
         self.folded = 0
 
+    def watch(self, now: float) -> None:
+        """The tap sees: what it does not report from now on did not happen."""
+        if self._watching_since is None:
+            self._watching_since = now
+
+    def lose(self) -> None:
+        """The tap is blind: what is open, and what happens meanwhile, is unknown."""
+        self._watching_since = None
+        self._open.clear()
+        self._told.clear()
+
+    def set_open(self, found: OpenRequests, now: float) -> None:
+        """What the kernel's table holds of a leg."""
+        self._open[found.leg] = (now, found)
+
+    def legs(self) -> tuple[Leg, ...]:
+        """The legs that the tap has spoken of."""
+        return tuple(leg for leg in Leg if leg in self._open)
+
     def add(self, timing: RequestTiming, now: float) -> None:
-        """Counts one ended request, or notes the progress of an open one."""
+        """Counts one ended request, or the progress of an open one."""
         generates = paths.generates(timing.path, timing.streamed)
         key = (timing.leg, timing.server, timing.at)
+        if generates:
+            self._add_token_events(key, timing, now)
         if timing.end is End.OPEN:
-            if generates and (key in self._open or len(self._open) < _MAX_OPEN):
-                self._open[key] = (now, timing)
             return
-        self._open.pop(key, None)
+        self._told.pop(key, None)
         where = self._where(timing)
         self._counts[REQUESTS.name, self._outcome(timing, where)] += 1
         if generates:
             self._add_generation(timing, where, now)
+
+    def _add_token_events(
+        self, key: tuple[Leg, str, float], timing: RequestTiming, now: float
+    ) -> None:
+        """Credits token events to the second in which they were reported, not to the end."""
+        fresh = timing.token_events - self._told.get(key, 0)
+        if timing.end is End.OPEN:
+            if key not in self._told and len(self._told) >= _MAX_OPEN:
+                return
+            self._told[key] = timing.token_events
+        if fresh > 0:
+            self._slot(timing.leg, int(now)).token_events += fresh
 
     def _where(self, timing: RequestTiming) -> Labels:
         server = (timing.leg, timing.server)
@@ -118,22 +162,28 @@ class Traffic:
         total = self._total.setdefault(timing.leg, Slot(0))
         total.add(timing)
         total.ttft.clear()
-        for kind, count in (
-            ("token", timing.token_events),
-            ("other", timing.events - timing.token_events),
-        ):
-            self._counts[EVENTS.name, (*where, ("kind", kind))] += count
-        self._buckets(DURATION, where, REQUEST_BOUNDS).add(
-            timing.seconds, trace_id=timing.trace_id, at=now
-        )
+        total.token_events += timing.token_events
+        if not timing.encoded:
+            self._count_events(timing, where)
+        ended = timing.at + timing.seconds
+        trace = timing.trace_id
+        if timing.end is not End.LOST:
+            self._buckets(DURATION, where, REQUEST_BOUNDS).add(
+                timing.seconds, trace_id=trace, at=ended
+            )
         if timing.ttft_seconds is not None:
             self._recent_ttft[timing.leg].append(timing.ttft_seconds)
             self._buckets(TTFT, where, TTFT_BOUNDS).add(
-                timing.ttft_seconds, trace_id=timing.trace_id, at=now
+                timing.ttft_seconds, trace_id=trace, at=ended
             )
         itl = self._buckets(ITL, where, ITL_BOUNDS)
         for bucket, count in timing.gaps:
             itl.add(gaps.middle_seconds(bucket), count)
+
+    def _count_events(self, timing: RequestTiming, where: Labels) -> None:
+        other = timing.events - timing.token_events
+        self._counts[EVENTS.name, (*where, ("kind", "token"))] += timing.token_events
+        self._counts[EVENTS.name, (*where, ("kind", "other"))] += other
 
     def _slot(self, leg: Leg, second: int) -> Slot:
         slots = self._slots[leg]
@@ -147,15 +197,12 @@ class Traffic:
             self._histograms[key] = Buckets.of(bounds)
         return self._histograms[key]
 
-    def forget_open(self) -> None:
-        """Open requests are unknown once the tap is blind."""
-        self._open.clear()
-
     def window(self, leg: Leg, now: float, seconds: int = WINDOW_SECONDS) -> LegWindow:
         """What ended in the last seconds, and what is open now."""
         since = int(now) - seconds
         slots = [slot for slot in self._slots[leg] if slot.second > since]
-        return summarise(leg, slots, seconds, self._open_now(leg, now))
+        watched = now - self._watching_since if self._watching_since is not None else 0.0
+        return summarise(leg, slots, min(float(seconds), watched), self._open_now(leg, now))
 
     def total(self, leg: Leg, now: float, seconds: float) -> LegWindow:
         """What ended since the start; TTFT quantiles are of the last 20,000 requests."""
@@ -164,11 +211,9 @@ class Traffic:
         ttft = list(self._recent_ttft[leg])
         return summarise(leg, [slot] if slot else [], seconds, open_now, ttft)
 
-    def _open_now(self, leg: Leg, now: float) -> list[RequestTiming]:
-        for key, (heard, _) in list(self._open.items()):
-            if now - heard > _OPEN_FRESH_SECONDS:
-                del self._open[key]
-        return [timing for (of, _, _), (_, timing) in self._open.items() if of is leg]
+    def _open_now(self, leg: Leg, now: float) -> OpenRequests | None:
+        heard, found = self._open.get(leg, (0.0, None))
+        return found if found is not None and now - heard <= _OPEN_FRESH_SECONDS else None
 
     def signals(self, windows: Iterable[LegWindow]) -> Iterable[Sample | Histogram]:
         """Everything of :data:`METRICS` that has been measured; ``windows`` are the last minute."""
@@ -179,7 +224,7 @@ class Traffic:
             yield buckets.view(by_name[name], labels)
         for window in windows:
             labels = (("leg", window.leg.value),)
-            if window.leg in self._total:
+            if window.open_requests is not None:
                 yield Sample(OPEN.name, float(window.open_requests), labels)
-            if window.largest_gap is not None:
+            if window.largest_gap is not None and self._watching_since is not None:
                 yield Sample(LARGEST_GAP.name, window.largest_gap, labels)

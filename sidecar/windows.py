@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sidecar import gaps
-from sidecar.signals import End, Leg, RequestTiming
+from sidecar.signals import End, Leg, OpenRequests, RequestTiming
 
 _SLOT_VALUES = 2_000  # TTFTs kept a second; beyond, quantiles are of the first ones
 
@@ -25,7 +25,11 @@ def quantile(values: list[float], q: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LegWindow:
-    """What one leg did in a window; every quantile is None when nothing was measured."""
+    """What one leg did in a window; every quantile and rate is None when nothing was measured.
+
+    ``seconds`` is the time that was really watched. ``failed`` are the service's failures,
+    ``cancelled`` requests that their client gave up. What is open is None while the tap is blind.
+    """
 
     leg: Leg
     seconds: float
@@ -37,37 +41,45 @@ class LegWindow:
     itl_p99: float | None
     largest_gap: float | None
     token_events_per_second: float | None
-    open_requests: int
+    open_requests: int | None
     oldest_open_seconds: float | None
+    cancelled: int = 0
 
 
 def failed(timing: RequestTiming) -> bool:
-    """Whether a request failed for its client: cut short, no status, or a status from 400.
+    """Whether the service failed a request: cut short, an error in the stream, no status, 5xx or
+    429.
 
-    One that the tap lost track of is unknown, which is not a failure.
+    A client that gives up or asks for something wrong is no failure of the service, and a request
+    that the tap lost track of is unknown.
     """
-    if timing.end is End.LOST:
+    if timing.end in (End.LOST, End.CLIENT_GONE):
         return False
-    return timing.end is not End.COMPLETE or timing.status is None or timing.status >= 400
+    if timing.end is not End.COMPLETE or timing.status is None:
+        return True
+    return timing.status >= 500 or timing.status == 429
 
 
 @dataclass(slots=True)
 class Slot:
-    """What ended in one second, or since the start."""
+    """What ended in one second, or since the start. Token events count when they were seen."""
 
     second: int
     requests: int = 0
     failed: int = 0
+    cancelled: int = 0
+    streams: int = 0  # that the tap can read: what makes a rate of token events mean anything
     token_events: int = 0
     ttft: list[float] = field(default_factory=list)
     gaps: Counter[int] = field(default_factory=Counter)
     largest_gap: float = 0.0
 
     def add(self, timing: RequestTiming) -> None:
-        """Counts one ended LLM request."""
+        """Counts one ended LLM request, but not its token events."""
         self.requests += 1
         self.failed += failed(timing)
-        self.token_events += timing.token_events
+        self.cancelled += timing.end is End.CLIENT_GONE
+        self.streams += timing.streamed and not timing.encoded
         if timing.ttft_seconds is not None and len(self.ttft) < _SLOT_VALUES:
             self.ttft.append(timing.ttft_seconds)
         for bucket, count in timing.gaps:
@@ -79,7 +91,7 @@ def summarise(
     leg: Leg,
     slots: Sequence[Slot],
     seconds: float,
-    open_now: Sequence[RequestTiming],
+    open_now: OpenRequests | None,
     ttft: list[float] | None = None,
 ) -> LegWindow:
     """The window that these slots make; ``ttft`` replaces the values in them."""
@@ -88,18 +100,33 @@ def summarise(
         merged.update(slot.gaps)
     if ttft is None:
         ttft = [value for slot in slots for value in slot.ttft]
-    token_events = sum(slot.token_events for slot in slots)
+    largest = max((slot.largest_gap for slot in slots), default=0.0) or None
     return LegWindow(
         leg=leg,
         seconds=seconds,
         requests=sum(slot.requests for slot in slots),
         failed=sum(slot.failed for slot in slots),
+        cancelled=sum(slot.cancelled for slot in slots),
         ttft_p50=quantile(ttft, 0.5),
         ttft_p99=quantile(ttft, 0.99),
-        itl_p50=gaps.quantile(merged.items(), 0.5),
-        itl_p99=gaps.quantile(merged.items(), 0.99),
-        largest_gap=max((slot.largest_gap for slot in slots), default=0.0) or None,
-        token_events_per_second=token_events / seconds if slots and seconds > 0 else None,
-        open_requests=len(open_now),
-        oldest_open_seconds=max((timing.seconds for timing in open_now), default=None),
+        itl_p50=_within(gaps.quantile(merged.items(), 0.5), largest),
+        itl_p99=_within(gaps.quantile(merged.items(), 0.99), largest),
+        largest_gap=largest,
+        token_events_per_second=_rate(slots, seconds),
+        open_requests=None if open_now is None else open_now.count,
+        oldest_open_seconds=None if open_now is None else open_now.oldest_seconds,
     )
+
+
+def _within(estimate: float | None, largest: float | None) -> float | None:
+    """A quantile of buckets can lie above the largest gap, which is exact."""
+    if estimate is None or largest is None:
+        return estimate
+    return min(estimate, largest)
+
+
+def _rate(slots: Sequence[Slot], seconds: float) -> float | None:
+    events = sum(slot.token_events for slot in slots)
+    if seconds <= 0 or not (events or any(slot.streams for slot in slots)):
+        return None
+    return events / seconds

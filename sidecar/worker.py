@@ -34,7 +34,7 @@ class Batch:
 
     worker: Worker
     signals: tuple[Signal, ...]
-    at: float
+    at: float  # monotonic
 
 
 class Worker:
@@ -145,8 +145,7 @@ class Worker:
         started = time.monotonic()
         self._busy_since = started
         try:
-            at = self._wall()
-            signals = tuple(self.collector.collect(at))
+            signals = tuple(self.collector.collect(self._wall()))
         finally:
             self._busy_since = None
         self._duration = time.monotonic() - started
@@ -159,7 +158,7 @@ class Worker:
             self._last_fired = self._last_good
         self._blind = None
         try:
-            self._inbox.put_nowait(Batch(self, signals, at))
+            self._inbox.put_nowait(Batch(self, signals, self._last_good))
         except queue.Full:
             self._dropped += len(signals)
 

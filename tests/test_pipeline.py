@@ -1,5 +1,6 @@
 """Tests of sidecar.pipeline and sidecar.worker: one bad collector harms nobody else."""
 
+import queue
 import random
 import threading
 import time
@@ -11,6 +12,7 @@ from sidecar.pipeline import Pipeline
 from sidecar.signals import Absence, CollectorState, CollectorStatus, NoData, Sample
 from sidecar.state import State
 from sidecar.testing import ScriptedCollector, timing, wait_for
+from sidecar.worker import Batch, Worker
 
 GONE = NoData(Absence.REFUSED, "refused; is it running?")
 
@@ -124,6 +126,17 @@ def test_a_streamed_collector_fires_only_with_timings(pipelines: list[Pipeline])
     wait_for(lambda: status(pipeline, "quiet").state is CollectorState.ATTACHED)
 
 
+def test_a_full_inbox_drops_and_counts() -> None:
+    """Batches that find no room are counted by their signals, not waited for."""
+    inbox: queue.Queue[Batch] = queue.Queue(1)
+    worker = Worker(ScriptedCollector([[Sample("a", 1), Sample("b", 1)]]), inbox, random.Random(1))
+    worker.start()
+    wait_for(lambda: worker.status().dropped >= 4)
+    worker.stop()
+    assert worker.join(5)
+    assert worker.status().dropped % 2 == 0
+
+
 def test_stop_does_not_wait_for_a_stuck_collector(pipelines: list[Pipeline]) -> None:
     """Stopping ends at its time-out and names who is left in a call."""
     forever, inside = threading.Event(), threading.Event()
@@ -137,6 +150,39 @@ def test_stop_does_not_wait_for_a_stuck_collector(pipelines: list[Pipeline]) -> 
     wait_for(inside.is_set)
     assert pipeline.stop(0.1) == ["scripted"]
     forever.set()
+
+
+def test_reloads_in_quick_succession_leave_one_set_of_threads(pipelines: list[Pipeline]) -> None:
+    """Only the last of many reloads starts; nobody of the others is left running."""
+    pipeline = started(pipelines, ScriptedCollector([[Sample("a", 1)]], name="first"))
+    wait_for(lambda: "a" in names(pipeline))
+    made = [ScriptedCollector([[Sample(f"b{i}", 1)]], name=f"c{i}") for i in range(17)]
+    for collector in made:
+        pipeline.replace([collector])
+    wait_for(lambda: "b16" in names(pipeline))
+    running = {t.name for t in threading.enumerate() if t.name.startswith("collector-c")}
+    assert len([c for c in made if c.opened]) <= 2
+    wait_for(lambda: {t.name for t in threading.enumerate()} >= {"collector-c16"})
+    assert "collector-c16" in running
+
+
+def test_a_batch_of_a_replaced_collector_is_not_taken(pipelines: list[Pipeline]) -> None:
+    """What an old collector still returns after a reload does not reach the snapshot."""
+    inside, release = threading.Event(), threading.Event()
+
+    def late() -> list[Sample]:
+        inside.set()
+        release.wait(5)
+        return [Sample("late", 1)]
+
+    pipeline = started(pipelines, ScriptedCollector([late], name="old"))
+    wait_for(inside.is_set)
+    pipeline.replace([ScriptedCollector([[Sample("b", 1)]], name="new")])
+    wait_for(lambda: "b" in names(pipeline))
+    release.set()
+    before = pipeline.snapshot().sequence
+    wait_for(lambda: pipeline.snapshot().sequence > before + 3)
+    assert names(pipeline) == {"b"}
 
 
 def test_replacing_collectors_keeps_what_was_counted(pipelines: list[Pipeline]) -> None:

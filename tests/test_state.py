@@ -3,7 +3,7 @@
 import pytest
 
 from sidecar.signals import Absence, CollectorState, CollectorStatus, Leg, Sample
-from sidecar.state import HISTORY_SECONDS, State
+from sidecar.state import HISTORY_SECONDS, Plotted, State
 from sidecar.testing import timing
 
 TOKENS = "modelprobe_engine_generated_tokens_total"
@@ -32,7 +32,7 @@ def test_two_collectors_do_not_touch_each_other() -> None:
 
 def test_rates_need_two_batches_and_survive_a_reset() -> None:
     """A rate is a difference over time; after a reset there is none, never a negative one."""
-    state = State(0, plotted=(TOKENS,))
+    state = State(0, plotted=(Plotted(TOKENS),))
     rates = []
     for at, value in ((1.0, 100.0), (6.0, 150.0), (11.0, 7.0), (16.0, 17.0)):
         state.apply("e", [Sample(TOKENS, value)], at=at)
@@ -50,6 +50,20 @@ def test_a_blind_tap_leaves_gaps_in_the_history() -> None:
     state.snapshot((), 5)
     last = state.snapshot((blind,), 6).history["downstream.ttft_p50"]
     assert [value for _, value in last] == [0.05, None]
+
+
+def test_levels_are_plotted_as_sum_or_mean_of_the_series_named() -> None:
+    """Memory of two cards adds up, their utilisation is averaged, other kinds stay out."""
+    busy = Plotted("util", key="busy", where=(("kind", "gpu"),), mean=True)
+    state = State(0, plotted=(Plotted("bytes"), busy))
+    samples = [Sample("bytes", 3, (("gpu", "0"),)), Sample("bytes", 4, (("gpu", "1"),))]
+    for gpu, value in (("0", 0.2), ("1", 0.6)):
+        samples.append(Sample("util", value, (("gpu", gpu), ("kind", "gpu"))))
+        samples.append(Sample("util", 1.0, (("gpu", gpu), ("kind", "encoder"))))
+    state.apply("nvml", samples, at=1)
+    history = state.snapshot((), 2).history
+    assert history["bytes"][-1][1] == 7
+    assert history["busy"][-1][1] == pytest.approx(0.4)
 
 
 def test_snapshots_do_not_change() -> None:

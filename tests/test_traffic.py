@@ -3,7 +3,7 @@
 import pytest
 
 from sidecar import gaps, paths, traffic
-from sidecar.signals import End, Histogram, Leg, Sample
+from sidecar.signals import End, Histogram, Leg, OpenRequests, Sample
 from sidecar.testing import timing
 from sidecar.traffic import Traffic
 from sidecar.windows import failed, quantile
@@ -45,24 +45,87 @@ def test_itl_quantiles_come_from_the_gaps() -> None:
     assert window.largest_gap == 0.2
 
 
-def test_open_requests_never_count_twice() -> None:
-    """Progress reports change the gauge only; the end counts the request once."""
+def test_what_is_open_is_the_kernels_word() -> None:
+    """The gauge is what the table holds, however few details were reported; then it is unknown."""
     seen = Traffic()
-    for second in range(3):
-        seen.add(timing(end=End.OPEN, seconds=float(second)), now=1_000 + second)
-    assert seen.window(Leg.DOWNSTREAM, 1_002).open_requests == 1
-    assert seen.window(Leg.DOWNSTREAM, 1_002).oldest_open_seconds == 2
-    assert seen.window(Leg.DOWNSTREAM, 1_002).requests == 0
-    seen.add(timing(), now=1_003)
-    window = seen.window(Leg.DOWNSTREAM, 1_003)
-    assert (window.requests, window.open_requests) == (1, 0)
+    seen.watch(1_000)
+    assert seen.window(Leg.DOWNSTREAM, 1_000).open_requests is None
+    seen.set_open(OpenRequests(Leg.DOWNSTREAM, 1_000, 70.0), now=1_000)
+    window = seen.window(Leg.DOWNSTREAM, 1_001)
+    assert (window.open_requests, window.oldest_open_seconds) == (1_000, 70.0)
+    assert traffic.OPEN.name in samples(seen, 1_001)
+    assert seen.window(Leg.DOWNSTREAM, 1_004).open_requests is None
 
 
-def test_silent_open_requests_are_forgotten() -> None:
-    """An open request that stops reporting is not shown as open for ever."""
+def test_a_blind_tap_knows_nothing_of_what_is_open() -> None:
+    """Blind, there is no gauge and no largest gap; not a zero."""
     seen = Traffic()
-    seen.add(timing(end=End.OPEN), now=1_000)
-    assert seen.window(Leg.DOWNSTREAM, 1_004).open_requests == 0
+    seen.watch(1_000)
+    seen.add(timing(), now=1_000)
+    seen.set_open(OpenRequests(Leg.DOWNSTREAM, 5, 1.0), now=1_000)
+    seen.lose()
+    found = samples(seen, 1_000)
+    assert traffic.OPEN.name not in found
+    assert traffic.LARGEST_GAP.name not in found
+
+
+def test_progress_counts_when_it_is_seen_and_once() -> None:
+    """Tokens of a long stream belong to the seconds they came in; the end adds only the rest."""
+    seen = Traffic()
+    seen.watch(1_000)
+    for second, tokens in ((1_001, 100), (1_002, 200), (1_003, 300)):
+        seen.add(timing(end=End.OPEN, token_events=tokens), now=second)
+    assert seen.window(Leg.DOWNSTREAM, 1_003, seconds=2).token_events_per_second == 100
+    assert seen.window(Leg.DOWNSTREAM, 1_003).requests == 0
+    seen.add(timing(token_events=307), now=1_004)
+    window = seen.window(Leg.DOWNSTREAM, 1_010)
+    assert window.requests == 1
+    assert window.token_events_per_second == pytest.approx(30.7)
+
+
+def test_rates_are_of_the_time_that_was_watched() -> None:
+    """Ten seconds after the start a rate is over ten seconds, not over a minute of nothing."""
+    seen = Traffic()
+    seen.watch(1_000)
+    seen.add(timing(token_events=50), now=1_009)
+    window = seen.window(Leg.DOWNSTREAM, 1_010)
+    assert window.seconds == 10
+    assert window.token_events_per_second == 5
+
+
+def test_traffic_without_readable_streams_has_no_token_rate() -> None:
+    """JSON answers and compressed streams give no rate and no event counts: not 0."""
+    seen = Traffic()
+    seen.watch(1_000)
+    seen.add(timing(streamed=False, events=0, token_events=0, gaps=()), now=1_001)
+    seen.add(timing(encoded=True, events=0, token_events=0, gaps=()), now=1_001)
+    assert seen.window(Leg.DOWNSTREAM, 1_002).token_events_per_second is None
+    counted = samples(seen, 1_002).get(traffic.EVENTS.name, [])
+    assert all(s.value == 0 for s in counted if isinstance(s, Sample))
+
+
+def test_a_quantile_never_exceeds_the_largest_gap() -> None:
+    """The largest gap is exact, the bucket's middle is not."""
+    seen = Traffic()
+    seen.add(timing(gaps=((gaps.index(200_000_000), 3),), largest_gap_seconds=0.193), now=1_000)
+    window = seen.window(Leg.DOWNSTREAM, 1_000)
+    assert window.itl_p99 == window.largest_gap == 0.193
+
+
+def test_cancelled_is_not_failed() -> None:
+    """Five users who pressed stop are five cancelled requests and no failure."""
+    seen = Traffic()
+    for _ in range(5):
+        seen.add(timing(end=End.CLIENT_GONE), now=1_000)
+    window = seen.window(Leg.DOWNSTREAM, 1_000)
+    assert (window.requests, window.failed, window.cancelled) == (5, 0, 5)
+
+
+def test_a_lost_request_has_no_duration() -> None:
+    """When the tap lost track it does not know when the request ended."""
+    seen = Traffic()
+    seen.add(timing(end=End.LOST, seconds=601.0), now=1_000)
+    assert traffic.DURATION.name not in samples(seen)
 
 
 def test_scrapes_are_counted_but_are_no_llm_requests() -> None:
@@ -116,15 +179,16 @@ def test_a_server_cannot_make_series_of_statuses() -> None:
     [
         ({}, False),
         ({"status": 503}, True),
-        ({"status": 404}, True),
+        ({"status": 429}, True),
+        ({"status": 404}, False),
         ({"status": None, "end": End.SERVER_CLOSED}, True),
-        ({"end": End.CLIENT_GONE}, True),
+        ({"end": End.CLIENT_GONE}, False),
         ({"end": End.ERROR_EVENT}, True),
         ({"end": End.LOST, "status": None}, False),
     ],
 )
 def test_what_counts_as_failed(changes: dict[str, object], is_failed: bool) -> None:
-    """A request failed unless it ended cleanly with a status below 400; a lost one is unknown."""
+    """Cut, erring, 5xx and 429 are failures; a client that leaves or errs is none of ours."""
     assert failed(timing(**changes)) is is_failed
 
 

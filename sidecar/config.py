@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -24,6 +25,7 @@ from pydantic_settings import (
 from sidecar.signals import Leg
 
 PREFIX = "MODELPROBE_"
+_STAND_IN = "standin_"
 Port = Annotated[int, Field(ge=1, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 
@@ -49,11 +51,15 @@ def split_address(value: str) -> tuple[str, int]:
 
 
 def _http_url(value: str) -> str:
-    scheme, _, rest = value.partition("://")
-    if scheme not in ("http", "https") or not rest or any(c.isspace() for c in value):
-        raise ValueError(f"{value!r} is not an http:// or https:// address")
-    if "@" in rest.split("/", 1)[0]:
+    """An address without credentials, whose host and port can be what they say."""
+    if "@" in value:
         raise ValueError("credentials in an address end in logs; leave them out")
+    parts = urlsplit(value)  # ValueError for an open bracket, and at .port for one out of range
+    host = parts.hostname or ""
+    if parts.scheme not in ("http", "https") or not all(host.rstrip(".").split(".")):
+        raise ValueError("not an http:// or https:// address")
+    if parts.port == 0 or any(c.isspace() or not c.isprintable() for c in value):
+        raise ValueError("not an http:// or https:// address")
     return value.rstrip("/")
 
 
@@ -215,6 +221,9 @@ def _read(path: Path) -> dict[str, Any]:
         where = f" line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "not valid"
         raise ConfigError(f"{path}:{where} not YAML: {problem}") from error
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        # PyYAML lets some bad dates, tags and nestings out as Python's own errors.
+        raise ConfigError(f"{path}: not YAML that can be read: {type(error).__name__}") from error
     if values is None:
         return {}
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
@@ -257,7 +266,8 @@ def _explain(source: str, values: dict[str, Any], error: ValidationError) -> str
     else:
         problem = first["msg"].removeprefix("Value error, ")
         given = first.get("input")
-        if isinstance(given, str | int | float | bool):
+        # An address with an @ may hold a password: it is not repeated.
+        if isinstance(given, str | int | float | bool) and "@" not in str(given):
             problem += f" (given: {str(given)[:80]!r})"
     more = error.error_count() - 1
     return f"{source}: {key}: {problem}" + (f" (and {more} more)" if more else "")
@@ -268,6 +278,8 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
         if not name.upper().startswith(PREFIX):
             continue
         field = name.upper().removeprefix(PREFIX).split("__")[0].lower()
+        if field.startswith(_STAND_IN):
+            continue  # the rig's stand-in driver, which the GPU reader's child loads
         if field not in Settings.model_fields:
             allowed = ", ".join(PREFIX + known.upper() for known in Settings.model_fields)
             raise ConfigError(f"environment: {name}: unknown variable; allowed: {allowed}")

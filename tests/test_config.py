@@ -91,6 +91,30 @@ def test_bad_settings_are_one_line_with_file_key_and_remedy(
         assert word in message
 
 
+@pytest.mark.parametrize("text", ["log_level: 2024-99-99", "a: !!int abc", "[" * 3_000])
+def test_what_the_yaml_library_stumbles_over_is_refused_too(tmp_path: Path, text: str) -> None:
+    """Bad dates, tags and nestings are one line, not a traceback."""
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError, match="YAML") as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_password_is_not_repeated(tmp_path: Path) -> None:
+    """The refusal of an address with credentials does not print them."""
+    path = written(tmp_path, "engines: [{name: a, url: 'http://user:hunter2@h:80'}]")
+    with pytest.raises(ConfigError, match="credentials") as caught:
+        load(path)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "http://[::1", "http://a..b", "http://"])
+def test_addresses_that_cannot_be_reached_are_refused(tmp_path: Path, url: str) -> None:
+    """A port out of range, an open bracket and an empty label are refused at the start."""
+    with pytest.raises(ConfigError, match=r"engines\.0\.url"):
+        load(written(tmp_path, f"engines: [{{name: a, url: '{url}'}}]"))
+
+
 def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
     """No key is required."""
     assert load(written(tmp_path, "")).export.listen == "127.0.0.1:9838"

@@ -6,6 +6,7 @@ state each; nothing is ever filled in.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -14,7 +15,7 @@ import httpx
 
 from sidecar.config import EngineSettings, Settings
 from sidecar.engines import CANONICAL, ENGINES, NameTable, parser
-from sidecar.signals import Absence, Kind, Metric, NoData, Sample
+from sidecar.signals import Absence, Kind, Labels, Metric, NoData, Sample
 
 INFO = Metric(
     "modelprobe_engine_info",
@@ -66,6 +67,8 @@ class EngineCollector:
         self._timeout = settings.deadline_seconds
         self._replica = settings.name
         self._url = settings.url + settings.metrics_path
+        # What people are shown: a query may hold a key.
+        self._shown = self._url.partition("?")[0]
         self._tables = tables() if known is None else known
         self._client: httpx.Client | None = None
         self._bad = 0
@@ -79,23 +82,33 @@ class EngineCollector:
             timeout=self._timeout,
             limits=httpx.Limits(max_keepalive_connections=0),
             trust_env=False,
-            headers={"accept": _ACCEPT, "user-agent": "model-probe"},
+            headers={
+                "accept": _ACCEPT,
+                "accept-encoding": "identity",
+                "user-agent": "model-probe",
+            },
         )
 
     def collect(self, now: float) -> Iterable[Sample]:
         """The canonical samples of one scrape; NoData names what came instead."""
-        exposition = parser.parse(self._get(), self._wanted)
+        exposition = parser.parse(self._get(), self._wanted, self._timeout)
         self._bad += exposition.bad
+        rejected = self._rejected
         samples = list(self._canonical(exposition))
-        if len(samples) <= 1:  # the info sample alone, or nothing
-            looked = ", ".join(mark for table in self._tables for mark in table.marks)
-            raise NoData(
-                Absence.NO_SIGNAL, f"{self._url} has metrics but none that start with {looked}"
-            )
+        if not any(sample.metric != INFO.name for sample in samples):
+            raise NoData(Absence.NO_SIGNAL, self._nothing(exposition, self._rejected - rejected))
         labels = (("replica", self._replica),)
         samples.append(Sample(BAD_LINES.name, float(self._bad), labels))
         samples.append(Sample(REJECTED.name, float(self._rejected), labels))
         return samples
+
+    def _nothing(self, exposition: parser.Exposition, rejected: int) -> str:
+        if not exposition.samples:
+            return f"{self._shown} answers without a single metric"
+        if rejected:
+            return f"{self._shown} has only values that are NaN, infinite or out of range"
+        looked = ", ".join(mark for table in self._tables for mark in table.marks)
+        return f"{self._shown} has metrics but none that we know and that starts with {looked}"
 
     def close(self) -> None:
         """Closes the client; a request under way fails with an error of its own thread."""
@@ -106,55 +119,69 @@ class EngineCollector:
         return any(name.startswith(table.marks) for table in self._tables)
 
     def _canonical(self, exposition: parser.Exposition) -> Iterator[Sample]:
-        seen: set[str] = set()
+        """Series that differ in other labels alone add up: all our names are counts and sums."""
+        sums: dict[tuple[str, Labels], float] = {}
         for line in exposition.lines:
             table = next(t for t in self._tables if line.name.startswith(t.marks))
             mark = next(m for m in table.marks if line.name.startswith(m))
-            labels = (("engine", table.engine), ("replica", self._replica))
-            if table.engine not in seen:
-                seen.add(table.engine)
-                yield Sample(INFO.name, 1.0, labels)
+            labels: Labels = (("engine", table.engine), ("replica", self._replica))
+            sums[INFO.name, labels] = 1.0
             name = table.names.get(line.name.removeprefix(mark))
             if name is None:
                 continue
             if not parser.usable(line.value):
                 self._rejected += 1
                 continue
-            yield Sample(name.metric.name, line.value * name.scale, labels + name.labels)
+            key = (name.metric.name, labels + name.labels)
+            sums[key] = sums.get(key, 0.0) + line.value * name.scale
+        for (metric, labels), value in sums.items():
+            yield Sample(metric, value, labels)
 
     def _get(self) -> str:
         if self._client is None:
             raise RuntimeError("collect before open")
         deadline = time.monotonic() + self._timeout
+        # httpx bounds each read, not the whole: a server that drips would hold us for ever.
+        # Closing takes the connection away from under such a read.
+        guard = threading.Timer(self._timeout + 0.5, self._client.close)
+        guard.daemon = True
+        guard.start()
         try:
             with self._client.stream("GET", self._url) as response:
-                if response.status_code != 200:
-                    raise NoData(Absence.HTTP_STATUS, f"{self._url} answers {response.status_code}")
                 return self._body(response, deadline)
         except httpx.TimeoutException as error:
-            raise NoData(
-                Absence.TIMEOUT, f"{self._url} gave no answer in {self._timeout:g} s"
-            ) from error
+            raise self._late() from error
         except httpx.ConnectError as error:
-            raise _unreachable(self._url, error) from error
+            raise _unreachable(self._shown, error) from error
         except httpx.RemoteProtocolError as error:
             raise NoData(
-                Absence.TRUNCATED, f"{self._url} closed in the middle of its answer or sent noise"
+                Absence.TRUNCATED, f"{self._shown} closed in the middle of its answer or sent noise"
             ) from error
-        except httpx.TransportError as error:
-            raise NoData(Absence.CLOSED, f"{self._url} broke the connection") from error
+        except (httpx.RequestError, OSError, RuntimeError) as error:
+            if time.monotonic() > deadline:
+                raise self._late() from error
+            raise NoData(Absence.CLOSED, f"{self._shown} broke the connection") from error
+        finally:
+            guard.cancel()
+
+    def _late(self) -> NoData:
+        return NoData(Absence.TIMEOUT, f"{self._shown} gave no whole answer in {self._timeout:g} s")
 
     def _body(self, response: httpx.Response, deadline: float) -> str:
+        if response.status_code != 200:
+            raise NoData(Absence.HTTP_STATUS, f"{self._shown} answers {response.status_code}")
+        if response.headers.get("content-encoding", "identity") != "identity":
+            # Five kilobytes can unpack to gigabytes; we asked for plain text.
+            raise NoData(Absence.NOT_METRICS, f"{self._shown} compresses although not asked to")
         body = bytearray()
-        for chunk in response.iter_bytes():
+        for chunk in response.iter_raw():
             body += chunk
             if len(body) > _MAX_BYTES:
                 raise NoData(
-                    Absence.TOO_LARGE, f"{self._url} sent over {_MAX_BYTES >> 20} MiB of metrics"
+                    Absence.TOO_LARGE, f"{self._shown} sent over {_MAX_BYTES >> 20} MiB of metrics"
                 )
-            # httpx bounds each read, not the whole: a server that drips would hold us for ever.
             if time.monotonic() > deadline:
-                raise NoData(Absence.TIMEOUT, f"{self._url} did not finish in {self._timeout:g} s")
+                raise self._late()
         return body.decode("utf-8", "replace")
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from sidecar.signals import Absence, Labels, NoData
@@ -42,15 +43,34 @@ class Exposition:
     dropped: int = 0
 
 
-def parse(text: str, wanted: Callable[[str], bool]) -> Exposition:
-    """Reads a body; raises NoData(NOT_METRICS) when it is something else altogether."""
+def parse(text: str, wanted: Callable[[str], bool], seconds: float = 5.0) -> Exposition:
+    """Reads a body; NoData(NOT_METRICS) when it is something else altogether, NoData(TOO_LARGE)
+    when reading it would take more than ``seconds``.
+    """
     found = Exposition()
-    for line in text.splitlines():
+    deadline = time.monotonic() + seconds
+    for number, line in enumerate(_lines(text)):
         if line and line[0] != "#":
             _sample(line, wanted, found)
+        if number % 4096 == 0 and time.monotonic() > deadline:
+            raise NoData(
+                Absence.TOO_LARGE, f"its metrics take more than {seconds:g} s to read; expose less"
+            )
     if not found.samples and (found.bad or text.strip()):
         _refuse(text)
     return found
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Lines end at a newline alone (``splitlines`` also cuts at characters that labels may hold),
+    and are made one at a time: a body of short lines would else cost many times its size.
+    """
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end].removesuffix("\r")
+        start = end + 1
 
 
 def _sample(line: str, wanted: Callable[[str], bool], found: Exposition) -> None:

@@ -1,7 +1,9 @@
 """Tests of sidecar.collectors.engine against real sockets: each bad answer is a named state."""
 
+import gzip
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -184,6 +186,82 @@ def test_a_body_without_end() -> None:
             connection.sendall(b"#" * 2**20)
 
     assert absence(flood, deadline=20)[0] is Absence.TOO_LARGE
+
+
+def test_a_compressed_answer_is_not_unpacked() -> None:
+    """Five kilobytes that would unpack to gigabytes are refused unread: we asked for plain text."""
+    status = "200 OK\r\nContent-Encoding: gzip"
+    kind, reason = absence(answering(gzip.compress(b"#" * 2**20), status))
+    assert kind is Absence.NOT_METRICS
+    assert "compresses" in reason
+
+
+def test_endless_interim_answers_time_out() -> None:
+    """A server that says `100 Continue` for ever is a timeout at the deadline."""
+    stop = threading.Event()
+
+    def flood(connection: socket.socket) -> None:
+        while not stop.is_set():
+            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+
+    assert absence(flood, deadline=0.3)[0] in (Absence.TIMEOUT, Absence.CLOSED)
+    stop.set()
+
+
+def test_a_head_that_drips_times_out() -> None:
+    """A status line that comes a byte at a time cannot hold the scrape beyond its deadline."""
+    stop = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n")
+        while not stop.wait(0.02):
+            connection.sendall(b"X-A: b\r\n")
+
+    started = time.monotonic()
+    assert absence(drip, deadline=0.3)[0] is Absence.TIMEOUT
+    assert time.monotonic() - started < 5
+    stop.set()
+
+
+def test_series_of_one_name_add_up() -> None:
+    """Two models behind one server are one replica's sum, whatever their order."""
+    body = b'llamacpp:requests_processing{model="a"} 7\nllamacpp:requests_processing{model="b"} 0\n'
+    with server(answering(body)) as url:
+        assert {s.metric: s.value for s in collect(url)}[engines.RUNNING.name] == 7
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        (b"llamacpp:requests_processing NaN\n", "NaN"),
+        (b"", "without a single metric"),
+        (b"llamacpp:unheard_of 1\n", "none that we know"),
+    ],
+)
+def test_nothing_usable_says_what_it_was(body: bytes, word: str) -> None:
+    """An empty body, unusable values and unknown names are no_signal in their own words."""
+    kind, reason = absence(answering(body))
+    assert kind is Absence.NO_SIGNAL
+    assert word in reason
+
+
+def test_a_key_in_the_path_is_not_shown() -> None:
+    """A query of the metrics path is sent and never repeated in a reason."""
+    with server(answering(b"", "403 Forbidden")) as url:
+        settings = EngineSettings(name="r0", url=url, metrics_path="/metrics?api_key=hunter2")
+        collector = EngineCollector(settings)
+        collector.open()
+        with pytest.raises(NoData) as caught:
+            collector.collect(0.0)
+    assert "hunter2" not in caught.value.reason
+
+
+def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy variable cannot send a scrape elsewhere."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    with server(answering(b"llamacpp:n_decode_total 1\n")) as url:
+        assert collect(url)
 
 
 def test_redirects_are_not_followed() -> None:

@@ -86,6 +86,28 @@ def test_an_empty_exposition_is_empty() -> None:
     assert parse("# TYPE a counter\n", all_names).samples == 0
 
 
+def test_lines_end_at_newlines_alone() -> None:
+    """Separators that Unicode calls line ends stay inside a label; a return is dropped."""
+    text = 'a{x="\u2028b 999\x0b\x85"} 1\r\nb 2\n'
+    assert [(line.name, line.value) for line in parse(text, all_names).lines] == [
+        ("a", 1),
+        ("b", 2),
+    ]
+
+
+def test_reading_has_a_deadline() -> None:
+    """A body that takes too long to read is refused, not finished."""
+    with pytest.raises(NoData, match="expose less") as caught:
+        parse("a 1\n" * 100_000, all_names, seconds=-1)
+    assert caught.value.absence is Absence.TOO_LARGE
+
+
+def test_an_endless_line_is_one_bad_line() -> None:
+    """A line beyond 16 KiB is counted and not looked at."""
+    found = parse('a{x="' + "y" * 20_000 + '"} 1\nb 2\n', all_names)
+    assert ([line.name for line in found.lines], found.bad) == (["b"], 1)
+
+
 @given(st.text(max_size=300))
 def test_no_text_breaks_it(text: str) -> None:
     """Any text is read or refused with NoData; nothing else is raised."""

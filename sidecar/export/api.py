@@ -10,7 +10,7 @@ import json
 import math
 from dataclasses import asdict
 
-from sidecar.export import readings
+from sidecar.export import gpus, readings
 from sidecar.export.page.observations import observe
 from sidecar.signals import CollectorStatus
 from sidecar.state import Snapshot
@@ -25,12 +25,15 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
     ``version``; ``at``, ``age_seconds``, ``started``, ``sequence``; ``capped``;
     ``collectors`` [{name, state, absence, reason, age_seconds, duration_seconds, collections,
     failures {absence: n}, dropped, stand_in}];
-    ``windows`` and ``totals`` {leg: {seconds, requests, failed, ttft_seconds {p50, p99},
+    ``windows`` and ``totals`` {leg: {seconds, requests, failed, cancelled, ttft_seconds {p50, p99},
     itl_seconds {p50, p99, largest}, token_events_per_second, open_requests,
     oldest_open_seconds}};
     ``engines`` [{replica, engine, running, waiting, generated_tokens_total,
     generated_tokens_per_second, decode_seconds_total, decode_seconds_per_second,
     seconds_per_token}];
+    ``gpus`` [{gpu, uuid, name, state, memory_state, memory_used_bytes, memory_total_bytes,
+    utilization_ratio, temperature_celsius, power_watts, needs [word]}];
+    ``events`` [{at, kind, subject, text}], oldest first;
     ``observations`` [sentence].
     """
     return {
@@ -51,6 +54,8 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
             }
             for reading in readings.read(snapshot)
         ],
+        "gpus": [_gpu(reading) for reading in gpus.read(snapshot)],
+        "events": [asdict(event) for event in snapshot.events],
         "observations": list(observe(snapshot)),
     }
 
@@ -75,11 +80,16 @@ def _collector(status: CollectorStatus) -> Plain:
     }
 
 
+def _gpu(reading: gpus.GpuReading) -> Plain:
+    return {**asdict(reading), "needs": list(reading.needs)}
+
+
 def _window(window: LegWindow) -> Plain:
     return {
         "seconds": window.seconds,
         "requests": window.requests,
         "failed": window.failed,
+        "cancelled": window.cancelled,
         "ttft_seconds": {"p50": window.ttft_p50, "p99": window.ttft_p99},
         "itl_seconds": {
             "p50": window.itl_p50,

@@ -87,10 +87,10 @@ def listener(metric: str, value: float, leg: str = "downstream") -> Sample:
 @pytest.mark.parametrize(
     ("sample", "said"),
     [
-        (listener(listeners.UP.name, 0), "Nobody listens on port 8080: the gateway there is down."),
+        (listener(listeners.UP.name, 0), "Nobody listens on port 8080: the server there is down."),
         (
             listener(listeners.UP.name, 0, "upstream"),
-            "Nobody listens on port 8080: the engine there is down.",
+            "Nobody listens on port 8080: the server there is down.",
         ),
         (
             listener(listeners.BACKLOG.name, 7),

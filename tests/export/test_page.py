@@ -102,7 +102,7 @@ def test_wire_beside_engine() -> None:
         "Time to first token median of 60 s 14.7 ms p99 31.2 ms 13.8 ms p99 28.9 ms – not exposed"
     )
     assert row(made.snapshot(), "queue").endswith("7 running 1 waiting")
-    assert "818 /s tokens" in row(made.snapshot(), "rate")
+    assert "815 /s tokens" in row(made.snapshot(), "rate")
     assert "10.0 ms mean, from its counters" in row(made.snapshot(), "itl")
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sidecar import engines
 from sidecar.export import readings
 from sidecar.export.page.units import NOTHING, duration, number
 from sidecar.signals import CollectorState, Leg
 from sidecar.state import WIRE_COLLECTOR, Snapshot
+from sidecar.traffic import WINDOW_SECONDS
 from sidecar.windows import LegWindow
 
 NOT_EXPOSED = "not exposed"
@@ -52,11 +54,11 @@ class Wire:
             return none(self.silence or "no window")
         return make(self.window) or none(why)
 
-    def count(self, make: Callable[[LegWindow], Cell]) -> Cell:
+    def count(self, make: Callable[[LegWindow], Cell | None]) -> Cell:
         """A number of requests: 0 is a measurement on a leg that is known to be seen."""
         if self.window is None or self.silence not in ("", _QUIET, _FIRST_OPEN):
             return none(self.silence or "no window")
-        return make(self.window)
+        return make(self.window) or none("not reported yet")
 
 
 def wire_silence(snapshot: Snapshot, leg: Leg) -> str:
@@ -93,6 +95,8 @@ class Engines:
     def __init__(self, snapshot: Snapshot) -> None:
         self.said = readings.read(snapshot)
         self.silence = engine_silence(snapshot)
+        self._at = snapshot.at
+        self._rates = snapshot.history.get(engines.GENERATED_TOKENS.name, ())
         blind = len(readings.blind(snapshot))
         known = len(readings.collectors(snapshot))
         self._lost = f"{blind} of {known} blind" if blind else ""
@@ -116,11 +120,16 @@ class Engines:
         return Cell(duration(mean), "mean, from its counters")
 
     def rate(self) -> Cell:
-        """Tokens per second. A counter that moves when requests finish makes this bursty."""
-        tokens = readings.total(r.generated_tokens_per_second for r in self.said)
+        """Tokens per second over the last minute, as the wire's: some engines count a request's
+        tokens when it ends, and two scrapes then differ by bursts.
+        """
+        since = self._at - WINDOW_SECONDS
+        rates = [rate for at, rate in self._rates if at > since and rate is not None]
+        latest = readings.total(r.generated_tokens_per_second for r in self.said)
+        tokens = sum(rates) / len(rates) if rates else latest
         counted = readings.total(r.generated_tokens_total for r in self.said)
         why = NOT_EXPOSED if counted is None else "needs two scrapes"
-        return self.cell(tokens, f"{number(tokens)} /s", "tokens, last two scrapes", why)
+        return self.cell(tokens, f"{number(tokens)} /s", "tokens", why)
 
     def queue(self) -> Cell:
         """Running and waiting requests."""

@@ -45,14 +45,19 @@ def _rate(window: LegWindow) -> Cell | None:
     return Cell(f"{number(window.token_events_per_second)} /s", "token events")
 
 
-def _open(window: LegWindow) -> Cell:
+def _open(window: LegWindow) -> Cell | None:
+    if window.open_requests is None:
+        return None
     oldest = window.oldest_open_seconds
     detail = f"oldest {duration(oldest)}" if oldest is not None else ""
     return Cell(f"{window.open_requests:,} open", detail)
 
 
 def _requests(window: LegWindow) -> Cell:
-    return Cell(f"{window.requests:,}", f"{window.failed:,} failed", alarming=window.failed > 0)
+    detail = f"{window.failed:,} failed"
+    if window.cancelled:
+        detail += f" · {window.cancelled:,} cancelled"
+    return Cell(f"{window.requests:,}", detail, alarming=window.failed > 0)
 
 
 def _overhead(down: Wire, up: Wire) -> Cell:
@@ -65,6 +70,25 @@ def _overhead(down: Wire, up: Wire) -> Cell:
     return Cell(difference(added), "difference of the medians")
 
 
+_NO_TEXT, _NO_GAP = "no generated text seen", "no gap between tokens seen"
+
+
+def _alone(wire: Wire, engine: Engines) -> tuple[Row, ...]:
+    """The rows of a service without a gateway: one leg, nothing to compare it with."""
+    unseen = none(engine.silence or NOT_EXPOSED)
+    text, gap, rate = (
+        wire.cell(make, why)
+        for make, why in ((_ttft, _NO_TEXT), (_itl, _NO_GAP), (_rate, _NO_TEXT))
+    )
+    return (
+        Row("ttft", "Time to first token", "median of 60 s", text, None, unseen),
+        Row("itl", "Inter-token latency", "median of 60 s", gap, None, engine.gap()),
+        Row("rate", "Token rate", "mean of 60 s", rate, None, engine.rate()),
+        Row("queue", "In flight", "now", wire.count(_open), None, engine.queue()),
+        Row("requests", "Requests ended", "last 60 s", wire.count(_requests), None, unseen),
+    )
+
+
 def rows(snapshot: Snapshot) -> tuple[Row, ...]:
     """The table from top to bottom."""
     down, up = Wire(snapshot, Leg.DOWNSTREAM), Wire(snapshot, Leg.UPSTREAM)
@@ -74,15 +98,16 @@ def rows(snapshot: Snapshot) -> tuple[Row, ...]:
     def both(make: Callable[[LegWindow], Cell | None], why: str) -> tuple[Cell, Cell]:
         return down.cell(make, why), up.cell(make, why)
 
-    no_text, no_gap = "no generated text seen", "no gap between tokens seen"
+    if snapshot.legs == (Leg.DOWNSTREAM,):
+        return _alone(down, engine)
     added, unseeable = _overhead(down, up), none("cannot see it")
     in_flight = (down.count(_open), up.count(_open))
     ended = (down.count(_requests), up.count(_requests))
     return (
-        Row("ttft", "Time to first token", "median of 60 s", *both(_ttft, no_text), unseen),
+        Row("ttft", "Time to first token", "median of 60 s", *both(_ttft, _NO_TEXT), unseen),
         Row("overhead", "Gateway adds", "to the first token", added, None, unseeable),
-        Row("itl", "Inter-token latency", "median of 60 s", *both(_itl, no_gap), engine.gap()),
-        Row("rate", "Token rate", "mean of 60 s", *both(_rate, no_text), engine.rate()),
+        Row("itl", "Inter-token latency", "median of 60 s", *both(_itl, _NO_GAP), engine.gap()),
+        Row("rate", "Token rate", "mean of 60 s", *both(_rate, _NO_TEXT), engine.rate()),
         Row("queue", "In flight", "now", *in_flight, engine.queue()),
         Row("requests", "Requests ended", "last 60 s", *ended, unseen),
     )

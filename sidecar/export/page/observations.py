@@ -65,8 +65,7 @@ def deaf(snapshot: Snapshot) -> list[str]:
             continue
         labels = dict(sample.labels)
         if sample.metric == listeners.UP.name and sample.value == 0:
-            who = "gateway" if labels["leg"] == Leg.DOWNSTREAM else "engine"
-            found.append(f"nobody listens on port {labels['port']}: the {who} there is down.")
+            found.append(f"nobody listens on port {labels['port']}: the server there is down.")
         if sample.metric == listeners.BACKLOG.name and sample.value >= _FEW:
             waiting = count(int(sample.value), "connection")
             found.append(f"{waiting} wait for the server of port {labels['port']} to accept.")

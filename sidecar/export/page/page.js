@@ -10,13 +10,18 @@
 
   function swap(next) {
     const now = document.getElementById(next.id);
-    if (!now || shown.get(next.id) === next.innerHTML) return;
+    if (!now) { // a plot of something that was not there when the page was loaded
+      if (next.matches("figure")) document.querySelector(".grid").append(next);
+      return;
+    }
+    if (shown.get(next.id) === next.innerHTML) return;
     shown.set(next.id, next.innerHTML);
     for (const open of now.querySelectorAll("details[open]")) {
       next.querySelector(`#${CSS.escape(open.id)}`)?.setAttribute("open", "");
     }
     const focused = now.contains(document.activeElement) ? document.activeElement.id : "";
     now.className = next.className;
+    now.hidden = next.hidden;
     now.replaceChildren(...next.childNodes);
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   }

@@ -6,9 +6,10 @@ The latencies of both legs share one axis, so that what the gateway adds is seen
 from __future__ import annotations
 
 from sidecar import engines
+from sidecar.export import gpus
 from sidecar.export.page.cells import engine_silence, wire_silence
 from sidecar.export.page.plot import Plot, Series, Span, plot, span_of, top_of
-from sidecar.export.page.units import duration, number
+from sidecar.export.page.units import duration, gibibytes, number, percent
 from sidecar.signals import Leg
 from sidecar.state import Snapshot
 
@@ -16,11 +17,15 @@ _SIDE = {Leg.DOWNSTREAM: "client → gateway", Leg.UPSTREAM: "gateway → engine
 
 
 def panels(snapshot: Snapshot) -> tuple[Plot, ...]:
-    """The six plots in reading order."""
+    """The plots in reading order: both legs where both are watched, cards where there are any."""
     ttft = _latency(snapshot, "ttft", "TTFT")
     itl = _latency(snapshot, "itl", "Inter-token")
     down, up = Leg.DOWNSTREAM, Leg.UPSTREAM
-    return (ttft[down], ttft[up], itl[down], itl[up], _rate(snapshot), _queue(snapshot))
+    if snapshot.legs == (down,):
+        service: tuple[Plot, ...] = (ttft[down], itl[down], _rate(snapshot), _queue(snapshot))
+    else:
+        service = (ttft[down], ttft[up], itl[down], itl[up], _rate(snapshot), _queue(snapshot))
+    return (*service, *_gpus(snapshot))
 
 
 def span(snapshot: Snapshot) -> Span:
@@ -46,7 +51,7 @@ def _latency(snapshot: Snapshot, name: str, title: str) -> dict[Leg, Plot]:
     return {
         leg: plot(
             f"{name}-{leg}",
-            f"{title}, {_SIDE[leg]}",
+            title if snapshot.legs == (Leg.DOWNSTREAM,) else f"{title}, {_SIDE[leg]}",
             pair,
             snapshot.at,
             duration,
@@ -81,6 +86,20 @@ def _queue(snapshot: Snapshot) -> Plot:
     why = _engine_empty(snapshot)
     title = "Requests in the engine"
     return plot("queue", title, series, snapshot.at, number, empty=why, span=span(snapshot))
+
+
+def _gpus(snapshot: Snapshot) -> tuple[Plot, ...]:
+    """Memory of all cards and their mean utilisation; nothing where no card was ever seen."""
+    memory = _series(snapshot, "in use", "gpu", gpus.MEMORY_KEY)
+    busy = _series(snapshot, "mean", "gpu", gpus.BUSY_KEY)
+    if not any(value is not None for line in (memory, busy) for _, value in line.points):
+        return ()
+    why = "No card answers."
+    within = span(snapshot)
+    return (
+        plot("memory", "GPU memory", (memory,), snapshot.at, gibibytes, empty=why, span=within),
+        plot("busy", "GPU utilisation", (busy,), snapshot.at, percent, empty=why, span=within),
+    )
 
 
 def _wire_empty(snapshot: Snapshot, leg: Leg) -> str:

@@ -45,6 +45,20 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) else _digits(value)
 
 
+def gibibytes(size: float | None) -> str:
+    """``3.14 GiB``, ``80.0 GiB``; an en dash for None or not finite."""
+    if size is None or not math.isfinite(size):
+        return NOTHING
+    return f"{_digits(size / 2**30)}{_SPACE}GiB"
+
+
+def percent(ratio: float | None) -> str:
+    """``42 %`` of a ratio; an en dash for None or not finite."""
+    if ratio is None or not math.isfinite(ratio):
+        return NOTHING
+    return f"{ratio * 100:.0f}{_SPACE}%"
+
+
 def tick(text: str) -> str:
     """A label of an axis, without the zeros that only a measurement needs."""
     return re.sub(r"\.0+(?!\d)|(\.\d*[1-9])0+(?!\d)", r"\1", text)

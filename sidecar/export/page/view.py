@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sidecar.export.intake import safe_label
+from sidecar.export.page.cards import Card, cards
 from sidecar.export.page.headline import Row, rows
 from sidecar.export.page.observations import observe
 from sidecar.export.page.panels import panels, span
 from sidecar.export.page.plot import Plot, Span
-from sidecar.export.page.units import ago, count
-from sidecar.signals import CollectorState, CollectorStatus
+from sidecar.export.page.units import ago
+from sidecar.signals import CollectorState, CollectorStatus, Leg
 from sidecar.state import Snapshot
 
 STALE_SECONDS = 10.0
@@ -43,9 +44,11 @@ class View:
     uptime: str
     stand_ins: tuple[str, ...]
     observations: tuple[str, ...]
+    alone: bool  # one leg is watched: there is no gateway to look behind
     rows: tuple[Row, ...]
     chips: tuple[Chip, ...]
     tally: str
+    cards: tuple[Card, ...]
     plots: tuple[Plot, ...]
     span: Span
 
@@ -63,9 +66,11 @@ def view(snapshot: Snapshot, version: str, now: float) -> View:
             safe_label(status.name) for status in snapshot.collectors if status.stand_in
         ),
         observations=observe(snapshot),
+        alone=snapshot.legs == (Leg.DOWNSTREAM,),
         rows=rows(snapshot),
         chips=tuple(_chip(status) for status in snapshot.collectors),
         tally=_tally(snapshot),
+        cards=cards(snapshot),
         plots=panels(snapshot),
         span=span(snapshot),
     )
@@ -100,6 +105,5 @@ def _read(status: CollectorStatus) -> str:
 
 
 def _facts(status: CollectorStatus) -> list[str]:
-    failures = sum(n for _, n in status.failures)
-    facts = [count(failures, "failure")] if failures else []
+    facts = [f"{n:,} × {absence.replace('_', ' ')}" for absence, n in status.failures]
     return [*facts, f"{status.dropped:,} dropped"] if status.dropped else facts

@@ -8,6 +8,7 @@ import argparse
 import importlib.util
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from rig.tiny import cached
@@ -45,26 +46,51 @@ def smollm2() -> Path:
     raise FileNotFoundError(SMOLLM2_HINT)
 
 
-def serve(model: Path, alias: str, port: int, threads: int, parallel: int, context: int) -> None:
-    """Serve until SIGTERM or SIGINT; `context` tokens for each of `parallel` slots."""
-    import xllamacpp  # heavy, and its absence must not break `smollm2` or the parser
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """One server: `context` tokens for each of `parallel` slots."""
 
+    model: str
+    port: int
+    threads: int = 1
+    parallel: int = 4
+    context: int = 2048
+
+
+def load(wanted: Serving) -> object:
+    """A server that answers until it is deleted, which joins its threads.
+
+    Block SIGTERM and SIGINT in the calling thread if they are not for the server's threads.
+    Raises RuntimeError when the port is taken or the model unreadable; llama.cpp logs which.
+    """
+    try:
+        import xllamacpp  # heavy, and its absence must not break `smollm2` or the parser
+    except ImportError as error:  # the package itself, or libgomp.so.1 that it links
+        raise RuntimeError(f"llama.cpp does not load: {error}; apt-get install libgomp1") from error
+
+    path = model_path(wanted.model)
     params = xllamacpp.CommonParams()
-    params.model.path = str(model)
-    params.model_alias = {alias}
+    params.model.path = str(path)
+    params.model_alias = {wanted.model if wanted.model in KNOWN else path.stem}
     params.hostnames = ["127.0.0.1"]
-    params.port = port
-    params.n_parallel = parallel
-    params.n_ctx = context * parallel
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    params.port = wanted.port
+    params.n_parallel = wanted.parallel
+    params.n_ctx = wanted.context * wanted.parallel
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = wanted.threads
     params.cache_ram_mib = PROMPT_CACHE_MIB
     params.endpoint_metrics = True
     params.ui = False
     params.verbosity = 2  # warnings: its default writes a kilobyte a request
+    server: object = xllamacpp.Server(params)
+    return server
+
+
+def serve(wanted: Serving) -> None:
+    """Serve until SIGTERM or SIGINT."""
     signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread of the server starts
-    server = xllamacpp.Server(params)
-    print(f"engine {alias} listens on {server.listening_address}", flush=True)
+    server = load(wanted)
+    print(f"engine {wanted.model} listens on http://127.0.0.1:{wanted.port}", flush=True)
     signal.sigwait(signals)
     del server  # joins its threads
 
@@ -82,17 +108,16 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Exit 2 when the model is missing, 1 when the server could not start."""
-    args = parser().parse_args()
+    wanted = Serving(**vars(parser().parse_args()))
     try:
-        model = model_path(args.model)
+        model_path(wanted.model)
     except FileNotFoundError as absent:
         print(absent, file=sys.stderr)
         return 2
-    alias = args.model if args.model in KNOWN else model.stem
     try:
-        serve(model, alias, args.port, args.threads, args.parallel, args.context)
-    except RuntimeError as refused:  # port taken or model unreadable; llama.cpp logged which
-        print(f"engine {alias} could not start on port {args.port}: {refused}", file=sys.stderr)
+        serve(wanted)
+    except RuntimeError as refused:
+        print(f"engine could not start on port {wanted.port}: {refused}", file=sys.stderr)
         return 1
     return 0
 

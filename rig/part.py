@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -74,7 +74,12 @@ class Part:
     """A running command. `ready_url` answers 200 when it is up; None: it is up at once."""
 
     def __init__(
-        self, name: str, command: Sequence[str], folder: Path, ready_url: str | None = None
+        self,
+        name: str,
+        command: Sequence[str],
+        folder: Path,
+        ready_url: str | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name, self.ready_url = name, ready_url
         self.log = folder / f"{name}.log"
@@ -87,7 +92,12 @@ class Part:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
+                env={
+                    **os.environ,
+                    **(environment or {}),
+                    "PYTHONPATH": path,
+                    "PYTHONUNBUFFERED": "1",
+                },
                 start_new_session=True,  # Ctrl-C reaches us, and we stop the parts in order
             )
 

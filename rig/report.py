@@ -70,6 +70,10 @@ class Figures:
             "itl_seconds": {key: itl[key] for key in none},
             "tokens_per_second": self.tokens_per_second(),
             "kv_cache_hit_ratio": self.kv_cache_hit_ratio(),
+            "gpus": [
+                {key: one[key] for key in ("uuid", "memory_used_bytes", "memory_total_bytes")}
+                for one in (self.state or {}).get("gpus", [])
+            ],
             "engine": f"llama.cpp ({self.engine})",
             "gateway": self.gateway,
             "sources": {"wire": self.source(WIRE), "engine": self.source(ENGINE)},
@@ -118,8 +122,12 @@ def report(figures: Figures) -> Iterator[str]:
             yield f"{name:<5}{quantile:<6}{milliseconds(wire.get(quantile))} (client: {said})"
     for name, state in figures.collectors().items():
         yield f"collector  {name}: {state}"
+    for sentence in (figures.state or {}).get("observations", []):
+        yield f"observed   {sentence}"
 
 
 def milliseconds(seconds: float | None) -> str:
     """For people; a dash where nothing was measured."""
-    return "–" if seconds is None else f"{seconds * 1000:.1f} ms"
+    if seconds is None:
+        return "–"
+    return f"{seconds * 1000:.1f} ms" if seconds >= 0.0001 else "< 0.1 ms"

@@ -6,6 +6,7 @@ It is watched as an operator would watch it: by its state endpoint, from outside
 import json
 import sys
 from http.client import HTTPConnection, HTTPException
+from os import geteuid
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -43,9 +44,21 @@ class Sidecar:
         """Returns when the page answers; raises PartDied or TimeoutError."""
         self._stack.folder.mkdir(parents=True, exist_ok=True)
         self._part = Part(
-            "sidecar", self._command(), self._stack.folder, ready_url=f"{self.url}/readyz"
+            "sidecar",
+            self._command(),
+            self._stack.folder,
+            ready_url=f"{self.url}/readyz",
+            environment=self._environment(),
         )
         self._part.wait_ready(monotonic() + READY)
+
+    def _environment(self) -> dict[str, str]:
+        """What its GPU reader needs to find the stand-in driver, and nothing for anybody else."""
+        if self._stack.gpu_library_folder is None:
+            return {}
+        found = self._stack.gpu_environment
+        found.pop("LD_LIBRARY_PATH", None)
+        return {**found, "MODELPROBE_GPU__LIBRARY_FOLDER": str(self._stack.gpu_library_folder)}
 
     def _command(self) -> tuple[str, ...]:
         program = str(Path(sys.executable).with_name("model-probe"))
@@ -73,7 +86,7 @@ class Sidecar:
         """Returns when no collector is blind or starting, or after a while all the same: what is
         blind then is said on the page and in the report.
         """
-        deadline = monotonic() + SEEING
+        deadline = monotonic() + (SEEING if geteuid() == 0 else 2 * POLL)
         while monotonic() < deadline:
             state = self.state() or {}
             states = [one["state"] for one in state.get("collectors", [])]
@@ -100,7 +113,7 @@ class Sidecar:
         window = state["windows"]["downstream"]
         ttft, itl = window["ttft_seconds"], window["itl_seconds"]
         return (
-            f"last {window['seconds']:g} s  {window['requests']} requests, "
+            f"last {window['seconds']:.0f} s  {window['requests']} requests, "
             f"{window['failed']} failed; TTFT p50 {milliseconds(ttft['p50'])} "
             f"p99 {milliseconds(ttft['p99'])}; ITL p50 {milliseconds(itl['p50'])} "
             f"p99 {milliseconds(itl['p99'])}"

@@ -15,6 +15,7 @@ from typing import Self
 
 from rig.engine import model_path
 from rig.gateway import Launch, plan
+from rig.gpu.node import Node
 from rig.part import Part, State, Status
 from rig.ports import free_ports
 from rig.truth import Summary, read
@@ -26,7 +27,10 @@ STOP = 5.0  # seconds between SIGTERM and SIGKILL
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run. Ports are wishes: a taken one is replaced by a free one."""
+    """What to run. Ports are wishes: a taken one is replaced by a free one.
+
+    With `gpu`, engines work on stand-in devices: a part `engine-N` is then the supervisor of one.
+    """
 
     gateway: str = "envoy"
     model: str = "tiny"
@@ -40,6 +44,10 @@ class Plan:
     tokens: int = 80
     seed: int = 1
     seconds: float | None = None
+    gpu: bool = False
+    gpu_ranks: int = 2  # processes and devices an engine
+    gpu_front: tuple[str, ...] = ()  # further options of `rig.gpu.front`
+    gpu_supervisor: tuple[str, ...] = ()  # of `rig.gpu.supervisor`: its hidden faults
 
 
 class Stack:
@@ -56,6 +64,9 @@ class Stack:
         self.folder = self.plan.folder.absolute()
         self._parts: dict[str, Part] = {}
         self._launch: Launch | None = None
+        self._booted = False
+        options = (self.plan.gpu_ranks, self.plan.gpu_front, self.plan.gpu_supervisor)
+        self.node = Node(self.folder / "gpu", self.plan.engines, *options)  # unused without `gpu`
 
     def __enter__(self) -> Self:
         self.start()
@@ -85,6 +96,23 @@ class Stack:
         if self._launch is None:
             raise RuntimeError("the stack has not been started")
         return self._launch.metrics_url
+
+    @property
+    def gpu_environment(self) -> dict[str, str]:
+        """Variables for the process that is to see the devices; none without `gpu`."""
+        return self.node.environment() if self.plan.gpu else {}
+
+    @property
+    def gpu_fronts(self) -> dict[str, int]:
+        """With `gpu`: the engines' own processes below their supervisors, those that are up."""
+        engines = range(self.plan.engines if self.plan.gpu else 0)
+        found = {f"{ENGINE}{at}": self.node.front_pid(at) for at in engines}
+        return {name: pid for name, pid in found.items() if pid is not None}
+
+    @property
+    def gpu_library_folder(self) -> Path | None:
+        """Where the driver's libraries lie; None without `gpu`."""
+        return self.node.libraries() if self.plan.gpu else None
 
     @property
     def truth_file(self) -> Path:
@@ -117,6 +145,7 @@ class Stack:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         model_path(self.plan.model)  # written or missed here, not in two engines at once
+        self.boot()
         try:
             for at in range(self.plan.engines):
                 self._start_engine(at)
@@ -129,6 +158,12 @@ class Stack:
         except BaseException:
             self.stop()
             raise
+
+    def boot(self) -> None:
+        """Makes the GPU node once, before what reads it or works on it; nothing without `gpu`."""
+        if self.plan.gpu and not self._booted:
+            self.node.prepare()
+            self._booted = True
 
     def start_load(self) -> None:
         """Begin to send requests; for a caller that wants to watch from the first one."""
@@ -179,8 +214,10 @@ class Stack:
 
     def _start_engine(self, at: int) -> None:
         port = self.engine_ports[at]
-        options = ("--port", str(port), "--model", self.plan.model)
-        command = (sys.executable, "-m", "rig.engine", *options)
+        command: tuple[str, ...] = (sys.executable, "-m", "rig.engine", "--port", str(port))
+        command += ("--model", self.plan.model)
+        if self.plan.gpu:
+            command = self.node.command(at, port, self.plan.model)
         self._run(f"{ENGINE}{at}", command, f"http://127.0.0.1:{port}/health")
 
     def _start_gateway(self) -> None:

@@ -14,11 +14,19 @@ from pathlib import Path
 
 from sidecar.config import Settings
 from sidecar.probed import frames
-from sidecar.probed.frames import Counters, FrameType, Status
-from sidecar.signals import Absence, Kind, Leg, Metric, NoData, RequestTiming, Sample, Signal
+from sidecar.probed.frames import FrameType, Status
+from sidecar.signals import (
+    Absence,
+    Kind,
+    Leg,
+    Metric,
+    NoData,
+    OpenRequests,
+    RequestTiming,
+    Sample,
+    Signal,
+)
 
-_GAUGES = ("open_requests", "oldest_open_ns")  # shown through the requests themselves
-_COUNTED = tuple(name for name in frames.COUNTER_NAMES if name not in _GAUGES)
 INFO = Metric(
     "modelprobe_probe_info",
     Kind.GAUGE,
@@ -42,15 +50,17 @@ _COUNTER_HELP = {
     "blind_http2": "Connections that are HTTP/2: the tap does not read it yet.",
     "resyncs": "Times bytes of a connection were missed or came out of order.",
     "pipelined": "Requests sent before the one before was answered; their heads are not kept.",
+    "contended": "Packets not read: another CPU held their connection for too long.",
     "frames_dropped": "Frames not sent because the sidecar read too slowly.",
 }
 COUNTERS = tuple(
     Metric(f"modelprobe_probe_{name}_total", Kind.COUNTER, _COUNTER_HELP[name], ("probe",))
-    for name in _COUNTED
+    for name in frames.COUNTER_NAMES
 )
 METRICS = (INFO, BAD_FRAMES, *COUNTERS)
 
 _HEARTBEAT_SECONDS = 3.0  # probed sends one a second
+_FIRST_STATUS_SECONDS = 1.5
 _POLL_SECONDS = 0.25
 _MAX_FRAMES = 2_000  # a collection; what remains waits in the socket
 _CLOCK_STEP_SECONDS = 0.5
@@ -80,11 +90,18 @@ class ProbesCollector:
         self._heard = 0.0
         self._status: dict[str, Status] = {}
         self._bad = 0
+        self._kept: list[RequestTiming] = []
+        self._broken: NoData | None = None
+        self._silent: int | None = None  # pid of a probed that was seen stopped
         self._offset = 0.0  # Unix time minus CLOCK_MONOTONIC, the kernel program's clock
 
     def open(self) -> None:
-        """Connects and asks for the ports."""
+        """Connects, asks for the ports, and waits for the first word: a connection alone says
+        nothing, since the kernel makes it for a process that is stopped.
+        """
         self.close()
+        if self._silent is not None and _process_state(self._proc, self._silent) in ("T", "t"):
+            raise _stopped(self._silent)  # without another connection in its queue
         link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
         link.settimeout(1.0)
         try:
@@ -95,48 +112,76 @@ class ProbesCollector:
             raise _unreachable(self._path, error) from error
         link.setblocking(False)
         self._socket = link
-        self._heard = time.monotonic()
         self._status.clear()
+        self._kept.clear()
+        self._heard = time.monotonic()
+        self._await_status(link)
 
     def collect(self, now: float) -> Iterable[Signal]:
         """The requests since the last call and the probes' counters; waits up to 0.25 s."""
-        if self._socket is None:
+        link = self._socket
+        if link is None:
             raise RuntimeError("collect before open")
-        offset = now - time.monotonic()
-        # Kept while it holds, so that the reports of one request agree to the bit on its start.
-        if abs(offset - self._offset) > _CLOCK_STEP_SECONDS:
-            self._offset = offset
-        signals: list[Signal] = list(self._drain(self._socket, self._offset))
-        self._check_heartbeat(self._socket)
+        self._keep_time(now)
+        self._drain(link, _POLL_SECONDS)
+        if not self._kept:  # else first hand over what came, then say that no more will
+            if self._broken is not None:
+                raise self._broken
+            self._check_heartbeat(link)
+        signals: list[Signal] = [*self._kept]
+        self._kept.clear()
         for status in self._status.values():
-            if status.absence:
+            if status.absence and not signals:
                 raise NoData(_absence(status.absence), f"probed: {status.reason}")
-            signals.extend(_samples(status))
+            signals.extend(_samples(status, self._ports))
         signals.append(Sample(BAD_FRAMES.name, float(self._bad)))
         return signals
 
     def close(self) -> None:
         """Leaves probed; it goes on for others."""
         link, self._socket = self._socket, None
+        self._broken = None
         if link is not None:
             link.close()
 
-    def _drain(self, link: socket.socket, offset: float) -> Iterable[RequestTiming]:
+    def _keep_time(self, now: float) -> None:
+        """Unix time minus the kernel program's clock, kept while it holds, so that the reports of
+        one request agree to the bit on its start.
+        """
+        offset = now - time.monotonic()
+        if abs(offset - self._offset) > _CLOCK_STEP_SECONDS:
+            self._offset = offset
+
+    def _await_status(self, link: socket.socket) -> None:
+        deadline = time.monotonic() + _FIRST_STATUS_SECONDS
+        while not self._status:
+            if self._broken is not None:
+                raise self._broken
+            if time.monotonic() > deadline:
+                raise self._silence(link)
+            self._drain(link, _POLL_SECONDS)
+
+    def _drain(self, link: socket.socket, seconds: float) -> None:
+        """Keeps the timings that are there; a broken link is noted for when they are handed on."""
         waiting = select.poll()  # select() fails beyond descriptor 1023
         waiting.register(link, select.POLLIN)
-        waiting.poll(_POLL_SECONDS * 1000)
+        waiting.poll(seconds * 1000)
         for _ in range(_MAX_FRAMES):
             try:
                 frame = link.recv(frames.FRAME_BYTES + 1)
             except BlockingIOError:
                 return
             except OSError as error:
-                raise NoData(Absence.CLOSED, f"probed broke the link: {error.strerror}") from error
+                self._broken = NoData(Absence.CLOSED, f"probed broke the link: {error.strerror}")
+                return
             if not frame:
-                raise NoData(Absence.CLOSED, "probed has ended or refused us; is it running?")
-            timing = self._take(frame, offset)
+                self._broken = NoData(
+                    Absence.CLOSED, "probed has ended or refused us; is it running?"
+                )
+                return
+            timing = self._take(frame, self._offset)
             if timing is not None:
-                yield timing
+                self._kept.append(timing)
 
     def _take(self, frame: bytes, offset: float) -> RequestTiming | None:
         try:
@@ -154,31 +199,37 @@ class ProbesCollector:
         return None
 
     def _check_heartbeat(self, link: socket.socket) -> None:
-        silent = time.monotonic() - self._heard
-        if silent < _HEARTBEAT_SECONDS:
-            return
-        pid = _PEERCRED.unpack(
-            link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size)
-        )[0]
+        if time.monotonic() - self._heard >= _HEARTBEAT_SECONDS:
+            raise self._silence(link)
+        self._silent = None
+
+    def _silence(self, link: socket.socket) -> NoData:
+        """What it means that probed says nothing."""
+        credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size)
+        pid: int = _PEERCRED.unpack(credentials)[0]
         if _process_state(self._proc, pid) in ("T", "t"):
-            raise NoData(
-                Absence.STOPPED, f"probed (pid {pid}) is stopped; resume it with kill -CONT {pid}"
-            )
-        raise NoData(Absence.TIMEOUT, f"probed (pid {pid}) has said nothing for {silent:.0f} s")
+            self._silent = pid
+            return _stopped(pid)
+        silent = time.monotonic() - self._heard
+        return NoData(Absence.TIMEOUT, f"probed (pid {pid}) has said nothing for {silent:.0f} s")
 
 
-def _samples(status: Status) -> Iterable[Sample]:
+def _stopped(pid: int) -> NoData:
+    return NoData(
+        Absence.STOPPED, f"probed (pid {pid}) is stopped; resume it with kill -CONT {pid}"
+    )
+
+
+def _samples(status: Status, ports: dict[int, Leg]) -> Iterable[Signal]:
     probe = ("probe", status.probe)
     yield Sample(INFO.name, 1.0, (probe, ("loader", status.loader)))
-    for metric, name in zip(COUNTERS, _COUNTED, strict=True):
-        yield Sample(metric.name, float(_value(status.counters, name)), (probe,))
-
-
-def _value(counters: Counters, name: str) -> int:
-    value = getattr(counters, name)
-    if not isinstance(value, int):
-        raise TypeError(name)
-    return value
+    for metric, name in zip(COUNTERS, frames.COUNTER_NAMES, strict=True):
+        yield Sample(metric.name, float(getattr(status.counters, name)), (probe,))
+    now = time.monotonic_ns()
+    for leg in sorted(set(ports.values())):
+        found = [one for one in status.open if ports.get(one.port) is leg]
+        ages = [(now - one.oldest_ns) / 1e9 for one in found if one.count]
+        yield OpenRequests(leg, sum(one.count for one in found), max(ages, default=None))
 
 
 def _absence(text: str) -> Absence:
@@ -202,14 +253,18 @@ def _unreachable(path: Path, error: OSError) -> NoData:
     if isinstance(error, FileNotFoundError):
         return NoData(
             Absence.NOT_FOUND,
-            f"no socket {path}: probed is not running; `model-probe attach` starts it, "
-            "or run `model-probe probed` with CAP_BPF and CAP_NET_RAW",
+            f"no socket {path}: probed is not running; `model-probe attach` starts it when it is "
+            "run as root (sudo), or run `model-probe probed` with CAP_BPF and CAP_NET_RAW",
         )
     if isinstance(error, PermissionError):
         return NoData(
             Absence.NO_PERMISSION,
             f"{path}: not allowed; start probed with --peer-uid of this process's user",
         )
+    if isinstance(error, BlockingIOError | TimeoutError):
+        return NoData(Absence.TIMEOUT, f"{path}: probed takes no connection; is it stopped?")
     if isinstance(error, ConnectionRefusedError):
-        return NoData(Absence.REFUSED, f"{path}: probed has ended; start it again")
+        return NoData(
+            Absence.REFUSED, f"{path}: probed has ended; start it, or `model-probe attach`, again"
+        )
     return NoData(Absence.CLOSED, f"{path}: {error.strerror or error}")

@@ -12,6 +12,7 @@ from types import FrameType
 from sidecar.probed.daemon import Daemon, wire
 from sidecar.probed.loaders import LOADERS
 from sidecar.probed.server import Server, SocketRefused
+from sidecar.probed.words import say
 
 SOCKET = Path("/run/model-probe/probed.sock")  # where the sidecar looks by default
 
@@ -55,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
             SOCKET.parent.mkdir(mode=0o755, exist_ok=True)
         server = Server(options.socket, options.peer_uid)
     except (SocketRefused, OSError) as error:
-        sys.stderr.write(f"probed: {error}\n")
+        say(str(error))
         return 2
     daemon = Daemon(
         server,
@@ -64,6 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
+    # A closed terminal does not end it, and there is nothing to read anew.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         daemon.run()
     finally:

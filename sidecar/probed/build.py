@@ -34,7 +34,7 @@ def _kernel_headers() -> Path:
 def build(stem: str, into: Path) -> Path:
     """Compiles ``<stem>.bpf.c``; raises CalledProcessError with clang's words on stderr."""
     target = into / f"{stem}.bpf.o"
-    flags = ["-target", "bpfel", "-mcpu=v2", "-O2", "-g", "-Wall", "-Werror"]
+    flags = ["-target", "bpfel", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror"]
     # Under this name clang finds no file, and so keeps no source lines in the BTF.
     paths = [f"-ffile-prefix-map={HERE}=probed", "-fdebug-compilation-dir=probed"]
     headers = ["-isystem", str(_kernel_headers())]

@@ -17,6 +17,7 @@ from typing import Protocol
 from sidecar.probed import capabilities, frames
 from sidecar.probed.server import Client, Server
 from sidecar.probed.wire import Sweep, WireProbe, port_of
+from sidecar.probed.words import Seldom, say
 from sidecar.signals import Absence, NoData
 
 DRAIN_SECONDS = 0.04
@@ -64,7 +65,8 @@ class Daemon:
         self._probe: Probe | None = None
         self._failure = NoData(Absence.ERROR, "not loaded yet")
         self._retry_at, self._retry_after = 0.0, SECOND
-        self._sweep = Sweep((), (), 0, 0)
+        self._sweep = Sweep()
+        self._turned_away = Seldom()
         self._poll = select.poll()
         self._poll.register(server.listener, select.POLLIN)
         if stdin is not None:
@@ -103,7 +105,7 @@ class Daemon:
             self._probe = self._load()
         except NoData as failure:
             if failure.reason != self._failure.reason:
-                sys.stderr.write(f"probed: {failure.reason}\n")
+                say(failure.reason)
             self._failure = failure
             self._retry_at = now + self._retry_after
             self._retry_after = min(self._retry_after * 2, RETRY_LIMIT_SECONDS)
@@ -128,7 +130,7 @@ class Daemon:
             if event & ~select.POLLOUT and not self._receive(client):
                 self._forget(client)
         except (frames.FrameError, OSError) as error:
-            sys.stderr.write(f"probed: a client was turned away: {error}\n")
+            self._turned_away.say(f"a client was turned away: {error}")
             self._forget(client)
 
     def _receive(self, client: Client) -> bool:
@@ -172,6 +174,9 @@ class Daemon:
             self._publish(self._probe.drain())
 
     def _second(self) -> None:
+        for client in self._server.silent(time.monotonic()):
+            self._turned_away.say("a client was turned away: it did not say what to watch")
+            self._forget(client)
         if self._probe is not None and self._server.clients:
             now = time.monotonic_ns()
             self._sweep = self._probe.sweep(now, IDLE_NS, OPEN_REPORTS)
@@ -190,14 +195,12 @@ class Daemon:
             return frames.pack_status(
                 frames.Status("wire", "", failure.absence.value, counters, failure.reason)
             )
-        values = (
-            *self._probe.counters(),
-            client.dropped,
-            self._sweep.count,
-            self._sweep.oldest_ns,
-        )
+        values = (*self._probe.counters(), client.dropped)
         counters = frames.Counters(*values)
-        return frames.pack_status(frames.Status("wire", self._probe.loader, "", counters, ""))
+        opened = tuple(self._sweep.of(port) for port in sorted(client.ports))
+        return frames.pack_status(
+            frames.Status("wire", self._probe.loader, "", counters, "", opened)
+        )
 
 
 def _start_of(record: bytes) -> int:

@@ -16,12 +16,13 @@ from sidecar import gaps
 from sidecar.signals import End, Leg, RequestTiming
 
 MAGIC = 0x6D70
-VERSION = 1
+VERSION = 2
 FRAME_BYTES = 960
 MAX_PORTS = 32
 
 _HEADER = struct.Struct("=HBB4x")
 _PORT = struct.Struct("=HB")
+_OPEN = struct.Struct("=HIQ")
 # The layout of struct wire_record in wire.bpf.c; tests compare it with the object's BTF.
 _RECORD = struct.Struct(f"=9Q2I3H2B16s8s64s56s40s{gaps.BUCKETS}H4x")
 RECORD_BYTES = _RECORD.size
@@ -67,20 +68,33 @@ class Counters:
     blind_http2: int = 0
     resyncs: int = 0  # bytes missed, reordered or framed against the standard
     pipelined: int = 0  # requests sent before the last was answered: head not kept
+    contended: int = 0  # packets not read: another CPU held their connection for too long
     frames_dropped: int = 0  # the sidecar read too slowly
-    open_requests: int = 0
-    oldest_open_ns: int = 0
 
 
 COUNTER_NAMES = tuple(f.name for f in fields(Counters))
 KERNEL_COUNTERS = COUNTER_NAMES.index("frames_dropped")  # those before it are the kernel's
-_STATUS = struct.Struct(f"=16s16s16s{len(COUNTER_NAMES)}Q256s")
+_STATUS = struct.Struct(f"=16s16s16s{len(COUNTER_NAMES)}Q256sB")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCount:
+    """The requests of a watched server port that have begun and not ended, those that wait behind
+    another on their connection too. ``oldest_ns`` is when the oldest began, in nanoseconds of
+    CLOCK_MONOTONIC; 0 when none is open.
+    """
+
+    port: int
+    count: int
+    oldest_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """How one probe fares. ``absence`` is empty while it works, else an ``Absence`` value and
-    ``reason`` says what to do about it. ``loader`` is ``prebuilt``, ``bcc`` or empty.
+    ``reason`` says what to do about it. ``loader`` is ``prebuilt``, ``bcc`` or empty. ``open`` has
+    an entry for each port that the client watches, as of the last second; none while the probe is
+    absent.
     """
 
     probe: str
@@ -88,6 +102,7 @@ class Status:
     absence: str
     counters: Counters
     reason: str
+    open: tuple[OpenCount, ...] = ()
 
 
 def _text(raw: bytes) -> str:
@@ -107,15 +122,19 @@ def pack_watch(ports: dict[int, Leg]) -> bytes:
 
 
 def pack_status(status: Status) -> bytes:
-    """One probe's status; over-long texts are cut."""
+    """One probe's status; over-long texts are cut. Raises ValueError above MAX_PORTS."""
+    if len(status.open) > MAX_PORTS:
+        raise ValueError(f"{len(status.open)} ports, at most {MAX_PORTS} can be watched")
     body = _STATUS.pack(
         status.probe.encode(),
         status.loader.encode(),
         status.absence.encode(),
         *(getattr(status.counters, name) for name in COUNTER_NAMES),
         status.reason.encode()[:255],
+        len(status.open),
     )
-    return _frame(FrameType.STATUS, body)
+    opened = (_OPEN.pack(entry.port, entry.count, entry.oldest_ns) for entry in status.open)
+    return _frame(FrameType.STATUS, body + b"".join(opened))
 
 
 def pack_request(record: bytes) -> bytes:
@@ -156,9 +175,20 @@ def unpack_watch(frame: bytes) -> dict[int, Leg]:
 
 
 def unpack_status(frame: bytes) -> Status:
-    """The body of a STATUS frame."""
-    probe, loader, absence, *counters, reason = _STATUS.unpack_from(frame, _HEADER.size)
-    return Status(_text(probe), _text(loader), _text(absence), Counters(*counters), _text(reason))
+    """The body of a STATUS frame; raises FrameError on a bad count of ports."""
+    probe, loader, absence, *counters, reason, count = _STATUS.unpack_from(frame, _HEADER.size)
+    if count > MAX_PORTS:
+        raise FrameError(f"{count} ports, at most {MAX_PORTS} can be watched")
+    at = _HEADER.size + _STATUS.size
+    opened = (OpenCount(*_OPEN.unpack_from(frame, at + i * _OPEN.size)) for i in range(count))
+    return Status(
+        _text(probe),
+        _text(loader),
+        _text(absence),
+        Counters(*counters),
+        _text(reason),
+        tuple(opened),
+    )
 
 
 def _since(start: int, then: int) -> float | None:

@@ -22,6 +22,12 @@ _BUSY, _DISCARD = 1 << 31, 1 << 30
 _PAGE = mmap.PAGESIZE
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_view = ctypes.pythonapi.PyMemoryView_FromMemory
+_view.restype, _view.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
+_WRITABLE = 0x200  # PyBUF_WRITE
 
 
 def _bpf(command: int, attr: bytes) -> None:
@@ -116,6 +122,23 @@ class Map:
         return struct.unpack_from("=I", buffer.raw, 32)[0], not failed
 
 
+class _Pages:
+    """A shared mapping. Python's own keeps a copy of the descriptor open; this one does not."""
+
+    def __init__(self, fd: int, size: int, prot: int, offset: int) -> None:
+        self._address = _libc.mmap(None, size, prot, mmap.MAP_SHARED, fd, offset)
+        if self._address == ctypes.c_void_p(-1).value:
+            code = ctypes.get_errno()
+            raise OSError(code, f"mmap: {os.strerror(code)}")
+        self._size = size
+        self.bytes: memoryview = _view(self._address, size, _WRITABLE)
+
+    def close(self) -> None:
+        """Unmaps; views of it must be released before."""
+        self.bytes.release()
+        _libc.munmap(self._address, self._size)
+
+
 class Ring:
     """The consumer of a BPF ring buffer (``kernel/bpf/ringbuf.c``): one page with our position,
     one with the producer's, then the data, mapped twice so that no record is ever split.
@@ -125,26 +148,25 @@ class Ring:
 
     def __init__(self, fd: int, size: int) -> None:
         self._mask = size - 1
-        self._ours = mmap.mmap(fd, _PAGE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
-        self._theirs = mmap.mmap(
-            fd, _PAGE + 2 * size, mmap.MAP_SHARED, mmap.PROT_READ, offset=_PAGE
-        )
+        self._ours = _Pages(fd, _PAGE, mmap.PROT_READ | mmap.PROT_WRITE, 0)
+        self._theirs = _Pages(fd, _PAGE + 2 * size, mmap.PROT_READ, _PAGE)
+        self._data = self._theirs.bytes
         # 8-byte loads and stores through a view are single machine accesses. The kernel orders its
         # side; between our accesses lie thousands of instructions of the interpreter.
-        self._consumed = memoryview(self._ours).cast("Q")
-        self._produced = memoryview(self._theirs).cast("Q")
+        self._consumed = self._ours.bytes.cast("Q")
+        self._produced = self._data[:_PAGE].cast("Q")
 
     def drain(self) -> Iterator[bytes]:
         """The records that are complete. A record is freed once the next one is asked for."""
         position = self._consumed[0]
         while position < self._produced[0]:
             at = _PAGE + (position & self._mask)
-            (length,) = struct.unpack_from("=I", self._theirs, at)
+            (length,) = struct.unpack_from("=I", self._data, at)
             if length & _BUSY:
                 return
             size = length & ~_DISCARD
             if not length & _DISCARD:
-                yield self._theirs[at + 8 : at + 8 + size]
+                yield self._data[at + 8 : at + 8 + size].tobytes()
             position += (size + 8 + 7) & ~7
             self._consumed[0] = position
 

@@ -67,6 +67,10 @@ char LICENSE[] SEC("license") = "GPL";
 /* Makes clang forget what it holds of memory: unrolled states then differ in the counter only. */
 #define FORGET() asm volatile("" ::: "memory")
 
+/* Reads memory anew: not what another CPU has changed since, and not a constant that clang knows,
+ * which the verifier would hold against the same instruction's other paths without CAP_PERFMON. */
+#define RELOADED(field) (*(volatile __typeof__(field) *)&(field))
+
 /* Keeps clang from proving a bound and then dropping the check that the verifier needs. */
 #define OPAQUE(x) asm volatile("" : "+r"(x))
 

@@ -10,6 +10,7 @@ import os
 import socket
 import stat
 import struct
+import time
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +20,7 @@ from sidecar.signals import Leg
 
 MAX_CLIENTS = 16
 QUEUE_FRAMES = 2048
+SILENT_SECONDS = 5.0  # a client that has not said by then what to watch is dropped
 _SEND_BYTES = 1 << 20
 _CREDENTIALS = struct.Struct("=iII")  # struct ucred: pid, uid, gid
 
@@ -34,6 +36,7 @@ class Client:
         self.connection = connection
         self.ports: dict[int, Leg] = {}
         self.dropped = 0
+        self.since, self.asked = time.monotonic(), False
         self._queue: deque[bytes] = deque()
 
     def send(self, frame: bytes) -> None:
@@ -66,7 +69,7 @@ class Client:
             return False
         if frames.frame_type(frame) is not frames.FrameType.WATCH:
             raise frames.FrameError("only WATCH frames come from a client")
-        self.ports = frames.unpack_watch(frame)
+        self.ports, self.asked = frames.unpack_watch(frame), True
         return True
 
 
@@ -92,16 +95,34 @@ def _clear(path: Path, owners: frozenset[int]) -> None:
     raise SocketRefused(f"another probed listens on {path}: stop it or choose another --socket")
 
 
-def _grant(path: Path, peers: frozenset[int]) -> None:
-    """Lets the peers' users connect. The check that counts is the one of credentials."""
-    others = peers - {os.geteuid()}
-    if len(others) == 1:
+def _check_folder(folder: Path, owners: frozenset[int]) -> None:
+    """Refuses a folder in which others could put something else in the socket's place."""
+    found = folder.stat()
+    if found.st_uid not in owners:
+        raise SocketRefused(f"{folder} belongs to uid {found.st_uid}: choose another --socket")
+    others_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if others_write and not found.st_mode & stat.S_ISVTX:
+        raise SocketRefused(
+            f"others can write to {folder}: chmod go-w {folder}, or choose another --socket"
+        )
+
+
+def _give(path: Path, uid: int) -> None:
+    """Makes the socket a user's own; where we may not, everybody's. What the path leads to is held
+    while it is looked at, so that nothing put in its place is changed instead.
+    """
+    held = os.open(path, os.O_PATH | os.O_NOFOLLOW)
+    try:
+        found = os.fstat(held)
+        if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+            raise SocketRefused(f"{path} was replaced while it was made: choose another --socket")
+        itself = f"/proc/self/fd/{held}"
         try:
-            os.chown(path, min(others), -1)
+            os.chown(itself, uid, -1)
         except PermissionError:
-            path.chmod(0o666)
-    elif others:
-        path.chmod(0o666)
+            os.chmod(itself, 0o666)  # noqa: S103  # who may connect is told by credentials
+    finally:
+        os.close(held)
 
 
 class Server:
@@ -111,14 +132,22 @@ class Server:
         self.path, self._peers = path, frozenset(peers) | {0, os.geteuid()}
         self.clients: dict[int, Client] = {}
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        mask = os.umask(0o177)  # from the first moment nobody else can connect
+        others = self._peers - {0, os.geteuid()}
+        # From the first moment nobody else can connect; several users need the mode for all, and
+        # the check that counts is the one of credentials.
+        mask = os.umask(0o111 if len(others) > 1 else 0o177)
         try:
+            _check_folder(path.parent, self._peers)
             _clear(path, self._peers)
             self.listener.bind(os.fspath(path))
-            _grant(path, frozenset(peers))
+            if len(others) == 1:
+                _give(path, min(others))
         except OSError as error:
             self.listener.close()
             raise SocketRefused(f"cannot listen on {path}: {error}") from error
+        except SocketRefused:
+            self.listener.close()
+            raise
         finally:
             os.umask(mask)
         self._inode = path.lstat().st_ino
@@ -146,6 +175,11 @@ class Server:
         """Closes a client's connection."""
         self.clients.pop(client.connection.fileno(), None)
         client.connection.close()
+
+    def silent(self, now: float) -> list[Client]:
+        """Clients that take a place and do not say what to watch."""
+        found = self.clients.values()
+        return [c for c in found if not c.asked and now - c.since > SILENT_SECONDS]
 
     def watched(self) -> frozenset[int]:
         """The ports that any client watches."""

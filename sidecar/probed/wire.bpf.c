@@ -9,15 +9,36 @@
 /* What one packet has brought is entered once the whole of it was read. */
 static __always_inline void conclude(struct run *run)
 {
-	if (run->work->verdict != GO_ON)
-		return; /* the connection is no longer tracked */
-	settle(run->conn, run->work);
-	end_loose(run);
-	if (run->work->tcp_flags & (FIN | RST))
-		close_side(run);
+	if (run->work->verdict == GO_ON) { /* else the connection is no longer tracked */
+		settle(run->conn, run->work);
+		end_loose(run);
+		if (run->work->tcp_flags & (FIN | RST))
+			close_side(run);
+	}
+	leave(run);
 }
 
 #include "wire_scan.h"
+
+/* Finds the packet's connection, or begins one, and takes its lock. 0 when there is none. */
+static __always_inline int find(struct run *run)
+{
+	struct work *work = run->work;
+
+	run->conn = LOOKUP(conns, &work->key);
+	if (run->conn && (is_copy(run) || !take(run)))
+		return 0;
+	if ((work->tcp_flags & SYN) && !shake_hands(run))
+		return 0;
+	if (run->conn)
+		return 1;
+	if (work->direction == RESPONSE || work->offset >= work->end)
+		return 0;
+	run->conn = adopt(run->skb, work);
+	if (!run->conn || work->held)
+		return run->conn != 0;
+	return !is_copy(run) && take(run) && run->conn;
+}
 
 PROBE("socket")
 int wire(struct __sk_buff *skb)
@@ -35,16 +56,13 @@ int wire(struct __sk_buff *skb)
 	work->verdict = GO_ON;
 	work->start = work->offset;
 	work->loaded = 0; /* the block is of an earlier packet */
-	run.conn = LOOKUP(conns, &work->key);
-	if ((work->tcp_flags & SYN) && work->direction == REQUEST) {
-		if (!open_anew(run.conn, work))
-			return 0;
-		run.conn = 0;
-	}
-	if (!run.conn && work->direction == REQUEST && work->offset < work->end)
-		run.conn = adopt(skb, work);
-	if (!run.conn)
+	work->gone = work->private = 0;
+	if (!find(&run))
 		return 0;
+	if (is_copy(&run) || far_off(&run)) {
+		leave(&run);
+		return 0;
+	}
 	if (work->offset < work->end && in_sequence(&run))
 		walk(&run);
 	conclude(&run);

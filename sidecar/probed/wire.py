@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sidecar.probed import loaders
-from sidecar.probed.frames import ENDS, KERNEL_COUNTERS, RECORD_BYTES
+from sidecar.probed.frames import ENDS, KERNEL_COUNTERS, RECORD_BYTES, Flag, OpenCount
 from sidecar.probed.kernel import Map, Ring, bind_all_devices, possible_cpus
 from sidecar.signals import Absence, End, NoData
 
@@ -23,10 +23,13 @@ _ETH_P_ALL = 3
 _SO_ATTACH_BPF = 50
 # struct wire_record: where the sweep writes the end of a request that has none yet.
 _START = struct.Struct("=Q")
-_END_AT_OFFSET, _PORT_OFFSET, _END_OFFSET = 40, 82, 86
-# What follows the record in struct conn: touched, client_fin, open.
-_STATE = struct.Struct("=QQB")
+_END_AT_OFFSET, _PORT_OFFSET, _END_OFFSET, _FLAGS_OFFSET = 40, 82, 86, 87
+_ADDRESS = slice(82, 104)  # with the ports before it
+# What follows the record in struct conn: touched, client_fin, lock, open, pending, first; waiting.
+_STATE = struct.Struct("=QQIBB10xB")
+_WAITING_OFFSET, _WAITING = RECORD_BYTES + 48, struct.Struct("=8Q")
 _NAMED = 2
+UNUSED_NS = 30 * 10**9  # without a request a connection is kept for so long
 _BATCH = 256
 _ZERO = b"\0\0\0\0"
 
@@ -34,13 +37,16 @@ _ZERO = b"\0\0\0\0"
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """What a sweep found: progress reports of open requests (the oldest first, at most the limit),
-    ends of those given up, and how many are open in all.
+    ends of those given up, and by port how many are open in all.
     """
 
-    open: tuple[bytes, ...]
-    lost: tuple[bytes, ...]
-    count: int
-    oldest_ns: int
+    open: tuple[bytes, ...] = ()
+    lost: tuple[bytes, ...] = ()
+    counts: Mapping[int, OpenCount] = field(default_factory=dict)
+
+    def of(self, port: int) -> OpenCount:
+        """What is open on a port."""
+        return self.counts.get(port) or OpenCount(port, 0, 0)
 
 
 def port_of(record: bytes) -> int:
@@ -113,25 +119,38 @@ class WireProbe:
         return tuple(sum(values[i::KERNEL_COUNTERS]) for i in range(KERNEL_COUNTERS))
 
     def sweep(self, now_ns: int, idle_ns: int, limit: int) -> Sweep:
-        """Looks at every connection once; forgets those without a packet for ``idle_ns``."""
+        """Looks at every connection once. Forgets those without a packet for ``idle_ns``, whose
+        requests end when they were last heard of, and sooner those without a request.
+        """
         reports: list[bytes] = []
         lost: list[bytes] = []
-        starts: list[tuple[int, int]] = []
+        counts: dict[int, OpenCount] = {}
         for keys, values, count in self._conns.batches(_BATCH):
             for i in range(count):
                 at = i * self._conns.value_bytes
-                touched, client_fin, state = _STATE.unpack_from(values, at + RECORD_BYTES)
-                idle = now_ns - touched > idle_ns
-                if state == _NAMED:
-                    end = End.OPEN if not idle else End.CLIENT_GONE if client_fin else End.LOST
-                    record = _ended(values[at : at + RECORD_BYTES], end, now_ns)
-                    (lost if idle else reports).append(record)
-                    starts.append((_START.unpack_from(record)[0], len(starts)))
-                if idle:
-                    self._conns.delete(keys[i * self._conns.key_bytes :][: self._conns.key_bytes])
+                state = _STATE.unpack_from(values, at + RECORD_BYTES)
+                touched, _, lock, opened, pending, _ = state
+                idle = now_ns - touched > (idle_ns if opened == _NAMED else min(idle_ns, UNUSED_NS))
+                record = values[at : at + RECORD_BYTES].tobytes()
+                if idle and self._give_up(keys[i * self._conns.key_bytes :], state):
+                    if opened == _NAMED:
+                        waiting = _WAITING.unpack_from(values, at + _WAITING_OFFSET)
+                        lost.extend(_ends(record, state, waiting))
+                elif opened == _NAMED:
+                    _add(counts, record, 1 + pending)
+                    if not lock:  # else a packet is being entered: half old, half new
+                        reports.append(_ended(record, End.OPEN, now_ns))
         reports.sort(key=_start)
-        oldest = max(now_ns - _start(reports[0]), 0) if reports else 0
-        return Sweep(tuple(reports[:limit]), tuple(lost), len(reports), oldest)
+        return Sweep(tuple(reports[:limit]), tuple(lost), counts)
+
+    def _give_up(self, keys: bytes, state: tuple[int, ...]) -> bool:
+        """Deletes a connection, unless a packet came meanwhile."""
+        key = keys[: self._conns.key_bytes]
+        value = self._conns.lookup(key)
+        if value is None or _STATE.unpack_from(value, RECORD_BYTES) != state or state[2]:
+            return False
+        self._conns.delete(key)
+        return True
 
     def close(self) -> None:
         """Ends the tap: the kernel frees the program and its maps with the descriptors."""
@@ -144,9 +163,31 @@ def _start(record: bytes) -> int:
     return int(_START.unpack_from(record)[0])
 
 
-def _ended(record: memoryview, end: End, now_ns: int) -> bytes:
-    """A copy of a record in the table, with the end it would have now."""
+def _add(counts: dict[int, OpenCount], record: bytes, more: int) -> None:
+    port, start = port_of(record), _start(record)
+    known = counts.get(port)
+    if known is not None:
+        more, start = more + known.count, min(start, known.oldest_ns)
+    counts[port] = OpenCount(port, more, start)
+
+
+def _ended(record: bytes, end: End, at_ns: int) -> bytes:
+    """A copy of a record in the table, with the end it would have then."""
     copy = bytearray(record)
-    _START.pack_into(copy, _END_AT_OFFSET, now_ns)
+    _START.pack_into(copy, _END_AT_OFFSET, at_ns)
     copy[_END_OFFSET] = ENDS.index(end)
     return bytes(copy)
+
+
+def _ends(record: bytes, state: tuple[int, ...], waiting: tuple[int, ...]) -> Iterator[bytes]:
+    """The requests of a connection that is given up, timed at the last that was heard of it."""
+    touched, client_fin, _, _, pending, first = state
+    end = End.CLIENT_GONE if client_fin else End.LOST
+    at = max(touched, client_fin)
+    yield _ended(record, end, at)
+    for i in range(min(pending, len(waiting))):  # of those the head was not kept
+        bare = bytearray(RECORD_BYTES)
+        _START.pack_into(bare, 0, waiting[(first + i) % len(waiting)])
+        bare[_ADDRESS] = record[_ADDRESS]
+        bare[_FLAGS_OFFSET] = record[_FLAGS_OFFSET] & Flag.IPV6 | Flag.RESYNCED
+        yield _ended(bytes(bare), end, at)

@@ -13,6 +13,12 @@ static __always_inline __u8 lower(__u8 byte)
 	return byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte;
 }
 
+/* Whether the body that follows holds events to be read. */
+static __always_inline int looked_at(struct flow *flow)
+{
+	return (flow->framing & (IS_STREAM | IS_ENCODED)) == IS_STREAM;
+}
+
 /* The framing is not what we think: from here on events are counted by pattern only. */
 static __always_inline void go_loose(struct conn *conn, struct flow *flow)
 {
@@ -41,12 +47,17 @@ static __always_inline __u8 body_begins(struct run *run, struct flow *flow, int 
 {
 	if (bodiless)
 		return message_ends(run, flow);
+	if (flow->framing & CONFLICT && !(flow->framing & CHUNKED)) {
+		go_loose(run->conn, flow); /* a server must refuse such a request and close: 6.3 */
+		return GO_ON;
+	}
 	if (flow->framing & CHUNKED) {
 		chunk_line(flow, SIZE);
 		return GO_ON;
 	}
 	flow->phase = BODY;
-	flow->left = flow->framing & HAS_LENGTH ? flow->length : UNTIL_CLOSE;
+	if (!(flow->framing & HAS_LENGTH))
+		flow->left = UNTIL_CLOSE;
 	return flow->left ? GO_ON : message_ends(run, flow);
 }
 

@@ -24,18 +24,6 @@ static __always_inline __u8 header_of(__u32 hash)
 	                                        : UNKNOWN;
 }
 
-/* The last bytes of window, as a literal of up to eight. */
-static __always_inline __u64 tail_of(const char *text, int length)
-{
-	__u64 tail = 0;
-
-#pragma unroll
-	for (int i = 0; i < length; i++)
-		tail = tail << 8 | (__u8)text[i];
-	return tail;
-}
-#define TAIL(text) tail_of(text, sizeof(text) - 1)
-
 static __always_inline __u8 printable(__u8 byte)
 {
 	return byte > ' ' && byte < 0x7f ? byte : '?';
@@ -48,11 +36,33 @@ static __always_inline void head_line(struct flow *flow)
 	flow->hash = 0;
 }
 
+/* One length of a list, or of a header that comes again: all must be the same. */
+static __always_inline void length_ends(struct flow *flow)
+{
+	if (flow->framing & HAS_LENGTH && flow->left != flow->length)
+		flow->framing |= CONFLICT;
+	flow->framing |= HAS_LENGTH;
+	flow->left = flow->length;
+	flow->length = 0;
+}
+
 static __always_inline void value_ends(struct flow *flow)
 {
-	if (flow->header == CONTENT_ENCODING && flow->at && flow->window != TAIL("identity"))
+	__u8 at = flow->at;
+
+	if (flow->header == CONTENT_ENCODING && at && flow->window != TAIL("identity"))
 		flow->framing |= IS_ENCODED;
+	if (flow->header == CONTENT_LENGTH && at)
+		length_ends(flow);
 	head_line(flow);
+	flow->fold = at;
+}
+
+/* A line that begins with a space goes on with the value before (RFC 9112, 5.2). */
+static __always_inline void value_goes_on(struct flow *flow)
+{
+	flow->at = flow->header == CONTENT_LENGTH ? 0 : flow->fold;
+	flow->phase = VALUE;
 }
 
 static __always_inline void keep_id(char *id, __u64 size, __u64 at, __u8 byte)
@@ -66,7 +76,7 @@ static __always_inline void value_byte(struct run *run, struct flow *flow, __u8 
 {
 	struct conn *conn = run->conn;
 	__u8 header = flow->header;
-	__u64 at = flow->at;
+	__u64 at = RELOADED(flow->at);
 
 	if (byte == '\n')
 		return value_ends(flow);
@@ -74,9 +84,12 @@ static __always_inline void value_byte(struct run *run, struct flow *flow, __u8 
 		return;
 	flow->window = flow->window << 8 | lower(byte);
 	if (header == CONTENT_LENGTH) {
-		if (byte >= '0' && byte <= '9' && !(flow->length >> 48))
+		if (byte == ',')
+			return length_ends(flow);
+		if (byte < '0' || byte > '9')
+			flow->framing |= CONFLICT;
+		else if (!(flow->length >> 48))
 			flow->length = flow->length * 10 + (byte - '0');
-		flow->framing |= HAS_LENGTH;
 	} else if (header == TRANSFER_ENCODING) {
 		if ((flow->window & ~0ULL >> 8) == TAIL("chunked"))
 			flow->framing |= CHUNKED;
@@ -97,12 +110,14 @@ static __always_inline void name_ends(struct run *run, struct flow *flow)
 	struct conn *conn = run->conn;
 	__u8 header = header_of(flow->hash);
 
-	/* A response's id is taken only where the request had none: Envoy generates one and gives
-	 * it to the upstream and, when told so, to the client. */
-	if (run->work->direction == REQUEST ? !conn->captured
-	                                    : header == TRACEPARENT || conn->rec.request_id[0])
-		if (header == TRACEPARENT || header == REQUEST_ID)
-			header = UNKNOWN;
+	/* The first of each counts. A response's id is taken only where the request had none: Envoy
+	 * generates one and gives it to the upstream and, when told so, to the client. */
+	if (header == TRACEPARENT && (run->work->direction == RESPONSE || !conn->captured ||
+	                              conn->rec.traceparent[0]))
+		header = UNKNOWN;
+	if (header == REQUEST_ID && ((run->work->direction == REQUEST && !conn->captured) ||
+	                             conn->rec.request_id[0]))
+		header = UNKNOWN;
 	if (header == CONTENT_LENGTH)
 		flow->length = 0;
 	flow->header = header;

@@ -81,7 +81,42 @@ static __always_inline void identify(struct conn *conn, struct work *work)
 	conn->rec.flags = work->flags;
 }
 
-/* Nothing of a request is kept once it is over; a pipelined one takes its place. */
+/* A request before the last one was answered. */
+static __always_inline void line_up(struct conn *conn, __u64 now)
+{
+	__u64 place = (RELOADED(conn->first) + RELOADED(conn->pending)) & (WAITING - 1);
+
+	count(PIPELINED, 1);
+	if (conn->pending < WAITING) {
+		OPAQUE(place);
+		place &= WAITING - 1;
+		conn->waiting[place] = now;
+		conn->heads &= ~(1 << place);
+	}
+	if (conn->pending < 255)
+		conn->pending++;
+}
+
+/* The oldest pipelined request takes its place in rec; its head was not kept. */
+static __always_inline void next_in_line(struct conn *conn)
+{
+	__u64 place = RELOADED(conn->first) & (WAITING - 1);
+
+	OPAQUE(place);
+	place &= WAITING - 1;
+	conn->head_request = conn->heads >> place & 1;
+	conn->rec.start = conn->waiting[place];
+	if (conn->pending > WAITING) { /* one without a place: it came after the newest that has one */
+		conn->waiting[place] = conn->waiting[(place + WAITING - 1) & (WAITING - 1)];
+		conn->heads &= ~(1 << place);
+	}
+	conn->first = place + 1;
+	conn->pending--;
+	conn->open = NAMED;
+	conn->rec.flags |= RESYNCED;
+}
+
+/* Nothing of a request is kept once it is over. */
 static __always_inline void wipe(struct conn *conn, struct work *work)
 {
 	__builtin_memset(&conn->rec, 0, sizeof(conn->rec));
@@ -90,12 +125,8 @@ static __always_inline void wipe(struct conn *conn, struct work *work)
 	conn->flows[RESPONSE].framing = 0;
 	conn->open = conn->captured = conn->head_request = conn->done = conn->error = 0;
 	identify(conn, work);
-	if (!conn->pending)
-		return;
-	conn->pending--;
-	conn->open = NAMED;
-	conn->rec.start = conn->pending_at;
-	conn->rec.flags |= RESYNCED; /* its head was not kept */
+	if (conn->pending)
+		next_in_line(conn);
 }
 
 SUBPROGRAM void finish(struct conn *conn, struct work *work, __u8 end, __u64 at)
@@ -108,12 +139,30 @@ SUBPROGRAM void finish(struct conn *conn, struct work *work, __u8 end, __u64 at)
 	wipe(conn, work);
 }
 
-/* Ends the tracking of a connection; the note tells late copies of its packets from new ones. */
+/* Ends what is open, pipelined requests too: no answer comes any more. */
+SUBPROGRAM void finish_all(struct conn *conn, struct work *work, __u8 end, __u64 at)
+{
+#pragma clang loop unroll(disable)
+	for (int i = 0; i <= WAITING; i++) {
+		FORGET();
+		if (conn->open != NAMED)
+			return;
+		finish(conn, work, end, at);
+	}
+	if (conn->open == NAMED)
+		count(LOST_RECORDS, 1 + conn->pending);
+	conn->open = conn->pending = 0;
+}
+
+/* Ends the tracking of a connection; the note tells late copies of its packets from new ones. After
+ * the deletion not a byte of conn may be touched. */
 SUBPROGRAM void forget(struct conn *conn, struct work *work, __u32 state)
 {
 	struct note note = {.next = conn->flows[REQUEST].next, .state = state};
 
 	UPDATE(notes, &work->key, &note);
+	*(volatile __u32 *)&conn->gone = 1;
+	work->gone = 1;
 	DELETE(conns, &work->key);
 }
 

@@ -26,7 +26,7 @@ static long framing_step(__u32 i, void *context)
 	__u8 verdict = flow->phase < SIZE ? head_byte(run, flow, byte) : chunk_byte(run, flow, byte);
 
 	run->work->verdict = verdict;
-	if (verdict != REPLACED) /* that byte begins the next request */
+	if (verdict < REPLACED)
 		run->work->used = i + 1;
 	/* A run belongs to one message, so that its bytes are counted for the right one. */
 	return verdict != GO_ON || flow->phase == BODY || flow->phase == MESSAGE;
@@ -51,6 +51,8 @@ static long run_step(__u32 i, void *context)
 		body_passes(run, flow, size);
 	} else {
 		/* chunk framing is a few bytes, a head some hundreds */
+		if (flow->phase < SIZE)
+			run->work->private = 1;
 		size = load(run, flow->phase >= SIZE ? 32 : BLOCK);
 		run->work->used = 0;
 		bpf_loop(size, framing_step, run, 0);

@@ -7,8 +7,8 @@
 #ifndef WIRE_SCAN_BCC_H
 #define WIRE_SCAN_BCC_H
 
-#define HEAD_STEPS 256
-#define BODY_STEPS 300 /* what the verifier takes: see the limit of states it keeps pending */
+#define HEAD_STEPS 208
+#define BODY_STEPS 256 /* what the verifier takes: see the limit of states it keeps pending */
 
 PROGRAMS(walkers, 2);
 
@@ -34,11 +34,12 @@ static __always_inline int head_step(struct run *run)
 
 	if (at_rest(run) || flow->phase >= SIZE)
 		return 1;
+	run->work->private = 1;
 	byte = next_byte(run);
 	if (byte < 0)
 		return 1;
 	run->work->verdict = head_byte(run, flow, byte);
-	if (run->work->verdict != REPLACED)
+	if (run->work->verdict < REPLACED)
 		advance(run, 1);
 	return run->work->verdict != GO_ON;
 }

@@ -13,6 +13,8 @@
 #define BLOCK 512 /* bytes copied out of a packet at a time; a power of two */
 #define GAP_BUCKETS 322 /* sidecar/gaps.py */
 #define UNTIL_CLOSE (~0ULL)
+#define WINDOW (1 << 24) /* bytes: no receiver by default takes half as much */
+#define WAITING 8 /* pipelined requests whose start is kept; a power of two */
 
 /* One request. The layout is frames._RECORD; all times are CLOCK_MONOTONIC nanoseconds. */
 struct wire_record {
@@ -33,13 +35,13 @@ enum record_flag { IPV6 = 1, STREAMED = 2, ENCODED = 4, RESYNCED = 8 };
 /* The first names of frames.Counters, in its order. */
 enum counter {
 	PACKETS, REQUESTS, EVENTS, LOST_RECORDS, TABLE_FULL, NOT_HTTP, BLIND_TLS, BLIND_HTTP2,
-	RESYNCS, PIPELINED, COUNTERS
+	RESYNCS, PIPELINED, CONTENDED, COUNTERS
 };
 
 struct key {
 	__u8 client[16], server[16];
 	__u16 client_port, server_port; /* host order */
-};
+} __attribute__((aligned(4)));
 
 enum phase {
 	MESSAGE, METHOD, PATH, VERSION, STATUS, CODE, REASON, NAME, VALUE, /* head */
@@ -49,38 +51,54 @@ enum phase {
 };
 
 /* Bits of flow.framing, told by the head. LOOSE: the framing is no longer trusted. */
-enum framing { HAS_LENGTH = 1, CHUNKED = 2, IS_STREAM = 4, IS_ENCODED = 8, LOOSE = 16 };
+enum framing {
+	HAS_LENGTH = 1, CHUNKED = 2, IS_STREAM = 4, IS_ENCODED = 8, LOOSE = 16,
+	CONFLICT = 32 /* lengths that are none, or not the same */
+};
 
 /* One direction of a connection. */
 struct flow {
-	__u64 left; /* body bytes before the next framing byte, or UNTIL_CLOSE */
+	__u64 left; /* body bytes before the next framing byte, or UNTIL_CLOSE; in a head its length */
 	__u64 length; /* content-length, chunk size or status code while it is read */
 	__u64 window; /* the last 8 bytes of a method, version or header value, in lower case */
 	__u32 next; /* the sequence number expected next */
-	__u32 hash; /* of the header's name so far */
+	__u32 stray; /* where a stream far outside the window would go on */
+	__u32 hash; /* of the header's name so far; in a path its form */
 	__u8 phase, header, framing, at; /* at: position in the field, saturates */
+	__u8 fold; /* at of the last value, which a folded line continues */
+	__u8 pad[7];
 };
 
 /* Where the body's scanner stands: see wire_sse.h. */
 struct sse {
+	__u64 tail; /* the last bytes of a type's name */
 	__u32 hash, key;
 	__u8 line, json, last, in_event; /* last: the last line end's byte */
-	__u8 told; /* this event's text or error was found: the rest of it is not looked at */
-	__u8 pad[3];
+	__u8 begun; /* a line has ended: no byte order mark can come */
+	__u8 told; /* this event's text was found */
+	__u8 quiet; /* the event repeats what was told before */
+	__u8 depth; /* of objects */
 };
 
 struct conn {
-	struct wire_record rec; /* first: user space reads it and the three fields behind it */
+	struct wire_record rec; /* first: user space reads it and the five fields behind it */
 	__u64 touched; /* the last payload */
 	__u64 client_fin; /* when the client said that it sends no more */
+	__u32 lock; /* held by the CPU that reads a packet of this connection: see wire_lock.h */
 	__u8 open; /* 0 no request, NAMED once its first line is known to be HTTP */
-	__u8 captured; /* the head being read belongs to rec, not to a pipelined request */
 	__u8 pending; /* pipelined requests behind the one in rec */
-	__u8 head_request, server_fin, done, error, pad;
-	__u64 pending_at;
+	__u8 captured; /* the head being read belongs to rec, not to a pipelined request */
+	__u8 unsure; /* taken up in mid-stream: its first line must leave no doubt */
+	__u32 gone; /* no longer in the table */
+	__u8 head_request, server_fin, done, error;
+	__u8 first, heads; /* of waiting: the oldest one's place; a bit for each HEAD */
+	__u8 fast_open; /* came with the SYN: the server's number is not known yet */
+	__u8 pad;
 	__u32 isn; /* the client's SYN, to know its copy */
 	__u32 tokens, fresh_events; /* of this packet, until settle() */
-	__u32 pad2;
+	__u64 waiting[WAITING]; /* when pipelined requests began */
+	struct key key; /* whose it is: memory of a deleted connection is used again at once */
+	__u32 pad3;
 	struct flow flows[2];
 	struct sse sse;
 };
@@ -97,7 +115,10 @@ struct note {
 };
 
 /* Why a run over a packet stopped. */
-enum verdict { GO_ON, ENDED, TLS, HTTP2, GARBAGE, UPGRADED, REPLACED };
+enum verdict {
+	GO_ON, ENDED, TLS, HTTP2, GARBAGE, UPGRADED, DOUBT,
+	REPLACED, WAITS /* from here on the byte is not taken: it is the next run's first */
+};
 
 struct search {
 	__u64 rest, exponent, bucket;
@@ -112,7 +133,10 @@ struct work {
 	__u32 base, loaded; /* what block holds */
 	__u32 used;
 	__u32 seq, ack; /* of the first payload byte */
-	__u8 direction, verdict, ending, tcp_flags;
+	__u8 direction, verdict, tcp_flags;
+	__u8 gone; /* the connection was given up: its memory may be another's by now */
+	__u8 private; /* the block holds bytes of a head */
+	__u8 held; /* the connection's lock */
 	struct key key;
 	__u8 source[16], target[16];
 	__u8 flags; /* of the record: IPV6 */
@@ -136,7 +160,7 @@ SMALL_HASH(ports, __u16, __u8, 1024);
 HASH(conns, struct key, struct conn, MAX_CONNECTIONS);
 LRU(notes, struct key, struct note, 4096);
 PER_CPU(works, struct work);
-PER_CPU(blanks, struct conn); /* never written: what a new connection starts as */
+PER_CPU(blanks, struct conn); /* what a new connection starts as, but for what adopt() sets */
 PER_CPU(tallies, struct tally);
 RING(records, RING_BYTES);
 

@@ -6,7 +6,7 @@
 #define WIRE_TCP_H
 
 #include "wire_segment.h"
-#include "wire_walk.h"
+#include "wire_lock.h"
 
 /* Segments of a client that may start a request: the first bytes of a method. */
 static __always_inline int method_like(const __u8 first[4])
@@ -18,18 +18,33 @@ static __always_inline int method_like(const __u8 first[4])
 	       word == TAIL("OPTI") || word == TAIL("CONN") || word == TAIL("TRAC");
 }
 
+/* A new connection begins whole and locked: once it is in the table other CPUs see it. */
+static __always_inline void prepare(struct conn *blank, struct work *work)
+{
+	blank->flows[REQUEST].next = work->seq;
+	blank->flows[RESPONSE].next = work->ack;
+	blank->isn = work->seq - 1;
+	blank->touched = work->now;
+	blank->fast_open = (work->tcp_flags & SYN) != 0;
+	blank->lock = 1;
+	__builtin_memcpy(&blank->key, &work->key, sizeof(blank->key));
+	identify(blank, work);
+}
+
 /* Takes up a connection at its first request, or at a later one when we came late. */
 SUBPROGRAM struct conn *adopt(struct __sk_buff *skb, struct work *work)
 {
 	struct note *note = LOOKUP(notes, &work->key), mine = {};
 	__u32 zero = 0, size = work->end - work->offset;
 	int fresh = note && note->state == OPENING && note->next == work->seq;
+	__s32 ahead = note ? work->seq - note->next : 0;
 	struct conn *conn, *blank;
 	__u8 first[4] = {};
 
+	work->held = 0;
 	if (note && note->state == IGNORED)
 		return 0;
-	if (note && note->state == CLOSED && (__s32)(work->seq - note->next) < 0)
+	if (note && note->state == CLOSED && ahead < 0 && ahead > -WINDOW)
 		return 0; /* a copy of a packet of a request that is over */
 	mine.next = work->seq + size;
 	/* A short segment is no TLS record, and a method only on a connection seen from its SYN. */
@@ -43,7 +58,9 @@ SUBPROGRAM struct conn *adopt(struct __sk_buff *skb, struct work *work)
 	blank = LOOKUP(blanks, &zero);
 	if ((!fresh && !method_like(first)) || !blank)
 		return 0;
-	INSERT(conns, &work->key, blank);
+	prepare(blank, work);
+	blank->unsure = !fresh;
+	work->held = INSERT(conns, &work->key, blank) == 0; /* else another CPU came first */
 	conn = LOOKUP(conns, &work->key);
 	if (!conn) {
 		count(TABLE_FULL, 1);
@@ -51,10 +68,6 @@ SUBPROGRAM struct conn *adopt(struct __sk_buff *skb, struct work *work)
 		UPDATE(notes, &work->key, &mine);
 		return 0;
 	}
-	conn->flows[REQUEST].next = work->seq;
-	conn->flows[RESPONSE].next = work->ack;
-	conn->isn = work->seq - 1;
-	identify(conn, work);
 	return conn;
 }
 
@@ -81,8 +94,29 @@ static __always_inline void miss(struct run *run, struct flow *flow, __u32 gap)
 	} else if (conn->open == NAMED) {
 		go_loose(conn, flow);
 		conn->sse.line = OTHER_LINE;
-		conn->sse.in_event = conn->sse.told = 0;
+		conn->sse.in_event = conn->sse.told = conn->sse.quiet = 0;
 	}
+}
+
+/* Whether the receiver would throw the segment away, so far is it from what is expected. Two in a
+ * row that follow each other are the stream all the same: we were away. */
+SUBPROGRAM int far_off(struct run *run)
+{
+	struct work *work = run->work;
+	struct flow *flow = flow_of(run);
+	__s32 ahead = work->seq - flow->next;
+	__u32 size = work->end - work->offset;
+
+	if (ahead <= WINDOW && ahead >= -WINDOW)
+		return 0;
+	if (size && flow->stray == work->seq) {
+		if (ahead < 0)
+			flow->next = work->seq - 1; /* some bytes were missed, how many is not known */
+		return 0;
+	}
+	if (size)
+		flow->stray = work->seq + size;
+	return 1;
 }
 
 /* Puts the segment in its place in the stream; 0 when it holds nothing new. */
@@ -102,11 +136,13 @@ SUBPROGRAM int in_sequence(struct run *run)
 		miss(run, flow, ahead);
 	}
 	flow->next = work->seq + size;
+	flow->stray = flow->next + WINDOW; /* none */
 	run->conn->touched = work->now;
 	if (flow->phase == ASTRAY) {
 		if (bpf_skb_load_bytes(run->skb, work->offset, first, 4) < 0 || !method_like(first))
 			return 0;
 		flow->phase = MESSAGE;
+		run->conn->unsure = 1;
 	}
 	return 1;
 }
@@ -150,9 +186,10 @@ SUBPROGRAM void close_side(struct run *run)
 			end = CLIENT_GONE;
 			at = conn->client_fin > conn->touched ? conn->client_fin : conn->touched;
 		}
-		conn->pending = 0;
 		finish(conn, work, end, at);
+		finish_all(conn, work, server || conn->server_fin ? SERVER_CLOSED : CLIENT_GONE, at);
 	}
+	flow_of(run)->next = work->seq + (work->end - work->start) + 1; /* a FIN's own number */
 	if (server)
 		conn->server_fin = 1;
 	if (reset || (conn->server_fin && conn->client_fin))
@@ -169,10 +206,32 @@ SUBPROGRAM int open_anew(struct conn *conn, struct work *work)
 			return 0;
 		if (conn->open == NAMED)
 			finish(conn, work, conn->done ? COMPLETE : LOST, work->now);
-		DELETE(conns, &work->key);
+		finish_all(conn, work, LOST, work->now);
+		forget(conn, work, CLOSED);
 	}
 	UPDATE(notes, &work->key, &note);
-	work->seq++; /* data of a SYN (TCP fast open) starts behind it */
+	return 1;
+}
+
+/* SYN of either side; 0 when there is nothing more to do. Its data (TCP fast open) starts behind
+ * it, and the server's numbers are told by its own. */
+static __always_inline int shake_hands(struct run *run)
+{
+	struct work *work = run->work;
+
+	if (work->direction == REQUEST) {
+		if (!open_anew(run->conn, work)) {
+			leave(run);
+			return 0;
+		}
+		run->conn = 0;
+		work->gone = 0;
+	}
+	work->seq++;
+	if (run->conn && run->conn->fast_open) {
+		run->conn->fast_open = 0;
+		run->conn->flows[RESPONSE].next = work->seq;
+	}
 	return 1;
 }
 

@@ -14,12 +14,6 @@ static __always_inline struct flow *flow_of(struct run *run)
 	return &run->conn->flows[*(volatile __u8 *)&run->work->direction & 1];
 }
 
-/* Whether the body that follows holds events to be read. */
-static __always_inline int looked_at(struct flow *flow)
-{
-	return (flow->framing & (IS_STREAM | IS_ENCODED)) == IS_STREAM;
-}
-
 static __always_inline void advance(struct run *run, __u64 by)
 {
 	run->work->offset += by;
@@ -63,6 +57,20 @@ static __always_inline __u64 load(struct run *run, __u64 most)
 	return size;
 }
 
+/* What looked like a request was none: it is forgotten, and the next line is waited for. */
+static __always_inline void doubt(struct run *run)
+{
+	struct conn *conn = run->conn;
+
+	flow_of(run)->phase = ASTRAY;
+	if (!conn->captured && conn->pending)
+		conn->pending--;
+	else
+		wipe(conn, run->work);
+	run->work->offset = run->work->end;
+	run->work->verdict = GO_ON;
+}
+
 /* What a run stopped for. The verdict stays where the connection is gone. */
 static __always_inline void judge(struct run *run)
 {
@@ -72,11 +80,26 @@ static __always_inline void judge(struct run *run)
 
 	if (verdict == GO_ON)
 		return;
+	if (verdict == WAITS) {
+		line_up(conn, work->now);
+		work->verdict = GO_ON;
+		return;
+	}
+	if (verdict == DOUBT ||
+	    (verdict == GARBAGE && conn->unsure && work->direction == REQUEST)) {
+		doubt(run);
+		return;
+	}
 	if (verdict == ENDED || verdict == REPLACED || conn->open == NAMED)
 		finish(conn, work,
 		       verdict == ENDED || verdict == UPGRADED || conn->done ? COMPLETE : LOST,
 		       work->now);
-	if (verdict == ENDED || verdict == REPLACED) {
+	if (verdict == ENDED) {
+		work->verdict = GO_ON;
+		return;
+	}
+	finish_all(conn, work, LOST, work->now);
+	if (verdict == REPLACED) {
 		work->verdict = GO_ON;
 		return;
 	}

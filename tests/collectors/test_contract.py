@@ -14,6 +14,7 @@ from sidecar.signals import Kind
 SETTINGS = Settings.model_validate(
     {
         "engines": [{"name": "r0", "url": "http://127.0.0.1:9"}],
+        "gpu": {"enabled": "always"},
         "kmsg": {"enabled": True},
         "wire": {"socket": "/nonexistent/p.sock", "ports": [{"port": 8080}]},
     }

@@ -1,11 +1,13 @@
 """Tests of sidecar.collectors.probes against a real Unix socket with a scripted other end."""
 
+import dataclasses
 import os
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +18,8 @@ import pytest
 from sidecar.collectors import probes
 from sidecar.collectors.probes import ProbesCollector
 from sidecar.probed import frames
-from sidecar.probed.frames import Counters, Status
-from sidecar.signals import Absence, End, Leg, NoData, RequestTiming, Sample
+from sidecar.probed.frames import Counters, OpenCount, Status
+from sidecar.signals import Absence, End, Leg, NoData, OpenRequests, RequestTiming, Sample
 from sidecar.testing import wait_for
 
 PORTS = {8080: Leg.DOWNSTREAM, 8081: Leg.UPSTREAM}
@@ -42,18 +44,29 @@ def record(port: int = 8080, end: int = 1) -> bytes:
 
 
 @contextmanager
-def probed(tmp_path: Path) -> Iterator[tuple[ProbesCollector, socket.socket]]:
+def probed(
+    tmp_path: Path, first: Status = WORKING
+) -> Iterator[tuple[ProbesCollector, socket.socket]]:
     """A collector connected to a socket of the test, which has taken its WATCH frame."""
     path = tmp_path / "p.sock"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(path))
         listener.listen(1)
         collector = ProbesCollector(path, PORTS)
+        peers: list[socket.socket] = []
+
+        def accept() -> None:
+            peer, _ = listener.accept()
+            assert frames.unpack_watch(peer.recv(frames.FRAME_BYTES)) == PORTS
+            peer.send(frames.pack_status(first))
+            peers.append(peer)
+
+        thread = threading.Thread(target=accept)
+        thread.start()
         collector.open()
-        peer, _ = listener.accept()
-        assert frames.unpack_watch(peer.recv(frames.FRAME_BYTES)) == PORTS
-        with peer:
-            yield collector, peer
+        thread.join()
+        with peers[0]:
+            yield collector, peers[0]
         collector.close()
 
 
@@ -129,11 +142,12 @@ def test_killed_probed(tmp_path: Path) -> None:
 
 def test_a_probe_that_cannot_attach_says_why(tmp_path: Path) -> None:
     """The absence and reason of probed reach the sidecar unchanged."""
-    with probed(tmp_path) as (collector, peer):
-        blind = Status("wire", "", "no_permission", Counters(), "CAP_BPF is missing")
-        peer.send(frames.pack_status(blind))
-        with pytest.raises(NoData, match="CAP_BPF") as caught:
-            collector.collect(0.0)
+    blind = Status("wire", "", "no_permission", Counters(), "CAP_BPF is missing")
+    with (
+        probed(tmp_path, blind) as (collector, _),
+        pytest.raises(NoData, match="CAP_BPF") as caught,
+    ):
+        collector.collect(0.0)
     assert caught.value.absence is Absence.NO_PERMISSION
 
 
@@ -158,41 +172,74 @@ def test_bad_frames_are_counted_and_harmless(tmp_path: Path) -> None:
             peer.send(frame)
         peer.send(good)
         signals = list(collector.collect(0.0))
-    assert [s.value for s in signals if isinstance(s, Sample)] == [len(bad)]
+    found = {s.metric: s.value for s in signals if isinstance(s, Sample)}
+    assert found[probes.BAD_FRAMES.name] == len(bad)
     assert sum(isinstance(s, RequestTiming) for s in signals) == 1
+
+
+def test_what_is_open_is_told_by_leg(tmp_path: Path) -> None:
+    """Counts of the kernel's table add up by leg, with the age of the oldest; none is a zero."""
+    then = time.monotonic_ns() - 70 * 10**9
+    status = dataclasses.replace(
+        WORKING, open=(OpenCount(8080, 1_000, then), OpenCount(8081, 0, 0))
+    )
+    with probed(tmp_path, status) as (collector, _):
+        found = {s.leg: s for s in collector.collect(0.0) if isinstance(s, OpenRequests)}
+    assert found[Leg.DOWNSTREAM].count == 1_000
+    assert found[Leg.DOWNSTREAM].oldest_seconds == pytest.approx(70, abs=2)
+    assert found[Leg.UPSTREAM] == OpenRequests(Leg.UPSTREAM, 0, None)
+
+
+def test_requests_that_came_before_the_end_are_handed_over(tmp_path: Path) -> None:
+    """When probed goes, what it had said counts; only then is it blind."""
+    with probed(tmp_path) as (collector, peer):
+        for _ in range(10):
+            peer.send(frames.pack_request(record()))
+        peer.close()
+        timings = [s for s in collector.collect(0.0) if isinstance(s, RequestTiming)]
+        assert len(timings) == 10
+        with pytest.raises(NoData) as caught:
+            collector.collect(0.0)
+    assert caught.value.absence is Absence.CLOSED
 
 
 _SERVER = """
 import socket, sys
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 listener.bind(sys.argv[1])
-listener.listen(1)
-peer, _ = listener.accept()
-peer.recv(4096)
-sys.stdin.read()
+listener.listen(16)
+while True:
+    peer, _ = listener.accept()
+    try:
+        peer.recv(4096)
+        peer.send(bytes.fromhex(sys.argv[2]))
+    except OSError:
+        continue
 """
 
 
-def test_a_stopped_probed_is_called_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Silence of a process in state T is `stopped`, with its pid; other silence is `timeout`."""
+def test_a_stopped_probed_stays_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence of a process in state T is `stopped`, however often it is tried: the kernel makes
+    connections for it all the same.
+    """
     monkeypatch.setattr(probes, "_HEARTBEAT_SECONDS", 0.2)
+    monkeypatch.setattr(probes, "_FIRST_STATUS_SECONDS", 0.3)
     path = tmp_path / "p.sock"
-    command = [sys.executable, "-c", _SERVER, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+    status = frames.pack_status(WORKING).hex()
+    with subprocess.Popen([sys.executable, "-c", _SERVER, str(path), status]) as process:
         collector = ProbesCollector(path, PORTS)
         wait_for(lambda: _opens(collector))
-        seen = []
-        for stop in (False, True):
-            if stop:
-                os.kill(process.pid, signal.SIGSTOP)
-            with pytest.raises(NoData, match=str(process.pid)) as caught:
-                wait_for(lambda: collector.collect(0.0) is None)
-            seen.append(caught.value.absence)
+        with pytest.raises(NoData, match=str(process.pid)) as caught:
+            wait_for(lambda: collector.collect(0.0) is None)
+        assert caught.value.absence is Absence.TIMEOUT  # alive, and says nothing more
+        os.kill(process.pid, signal.SIGSTOP)
+        for _ in range(40):  # more than its queue of connections holds
+            with pytest.raises(NoData) as caught:
+                collector.open()
+            assert caught.value.absence is Absence.STOPPED
         os.kill(process.pid, signal.SIGCONT)
-        process.communicate()
-    assert seen == [Absence.TIMEOUT, Absence.STOPPED]
+        wait_for(lambda: _opens(collector))
+        process.kill()
 
 
 def _opens(collector: ProbesCollector) -> bool:

@@ -108,7 +108,9 @@ def body(rng: random.Random) -> bytes:
     parts = [_event(rng, line) for _ in range(rng.randrange(12))]
     if rng.random() < 0.3:
         parts.append(
-            "data: " + json.dumps({"error": rng.choice((None, "", {"code": 5}))}) + line * 2
+            "data: "
+            + json.dumps({"error": rng.choice((None, "", 0, False, [], {}, {"code": 5}, ["x"], 7))})
+            + line * 2
         )
     return "".join([*parts, rng.choice(("", f"data: [DONE]{line}{line}"))]).encode()
 

@@ -57,9 +57,11 @@ def test_record_layout() -> None:
     offsets = [at for at, _ in order]
     sizes = [8] * 9 + [4] * 2 + [2] * 3 + [1] * 2 + [16, 8, 64, 56, 40, 644]
     assert offsets == [sum(sizes[:i]) for i in range(len(sizes) + 1)]
-    assert (members["end_at"], members["port"], members["end"]) == (
-        wire._END_AT_OFFSET, wire._PORT_OFFSET, wire._END_OFFSET,
+    assert (members["end_at"], members["port"], members["end"], members["flags"]) == (
+        wire._END_AT_OFFSET, wire._PORT_OFFSET, wire._END_OFFSET, wire._FLAGS_OFFSET,
     )  # fmt: skip
+    address = slice(members["port"], members["method"])
+    assert address == wire._ADDRESS
 
 
 def test_connection_layout() -> None:
@@ -67,7 +69,9 @@ def test_connection_layout() -> None:
     members = _members("conn")
     at = frames.RECORD_BYTES
     assert (members["rec"], members["touched"]) == (0, at)
-    assert (members["client_fin"], members["open"]) == (at + 8, at + 16)
+    names = ("client_fin", "lock", "open", "pending", "first", "waiting")
+    assert [members[name] - at for name in names] == [8, 16, 20, 21, 32, 48]
+    assert members["waiting"] == wire._WAITING_OFFSET
 
 
 def test_counter_names() -> None:

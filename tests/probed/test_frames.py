@@ -9,7 +9,7 @@ import pytest
 
 from sidecar import gaps
 from sidecar.probed import frames
-from sidecar.probed.frames import Counters, Flag, FrameError, FrameType, Status
+from sidecar.probed.frames import Counters, Flag, FrameError, FrameType, OpenCount, Status
 from sidecar.signals import End, Leg
 
 PORTS = {8000: Leg.UPSTREAM, 8080: Leg.DOWNSTREAM}
@@ -84,15 +84,22 @@ def test_watch_round_trip() -> None:
 
 
 def test_status_round_trip() -> None:
-    """A STATUS frame brings every counter under its name, and cuts long reasons."""
+    """A STATUS frame brings every counter under its name and what is open on each port, as many as
+    can be watched, and cuts long reasons.
+    """
     counters = Counters(*range(1, len(frames.COUNTER_NAMES) + 1))
-    sent = Status("wire", "prebuilt", "no_permission", counters, "x" * 999)
+    opened = tuple(OpenCount(65535 - i, 8192 * 256, 2**63 + i) for i in range(frames.MAX_PORTS))
+    sent = Status("wire", "prebuilt", "no_permission", counters, "x" * 999, opened)
     frame = frames.pack_status(sent)
     got = frames.unpack_status(frame)
     assert (got.probe, got.loader, got.absence, got.counters) == (
         "wire", "prebuilt", "no_permission", counters,
     )  # fmt: skip
     assert 200 < len(got.reason) < 999
+    assert got.open == opened
+    assert frames.unpack_status(frames.pack_status(Status("w", "", "", counters, ""))).open == ()
+    with pytest.raises(ValueError, match="at most 32"):
+        frames.pack_status(Status("w", "", "", counters, "", (*opened, opened[0])))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sidecar.signals import End
-from tests.probed.segments import DONE, HEAD, LAST, POST, Tap, chunk, token
+from tests.probed.segments import DONE, HEAD, LAST, PORT, POST, Tap, chunk, token
 
 pytestmark = pytest.mark.ebpf
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -178,7 +178,7 @@ def test_pipelining(tap: Tap) -> None:
     assert (first.path, first.resynced) == ("/v1/chat/completions", False)
     assert [(r.method, r.status, r.end) for r in (second, third)] == [("", 200, End.COMPLETE)] * 2
     assert (second.resynced, tap.counted().pipelined, tap.counted().requests) == (True, 2, 3)
-    assert tap.probe.sweep(2**62, 2**62, 1).count == 0
+    assert tap.probe.sweep(2**62, 2**62, 1).of(PORT).count == 0
 
 
 def test_early_answer(tap: Tap) -> None:

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from sidecar.signals import End
-from tests.probed.segments import ACK, DONE, FIN, HEAD, LAST, PORT, POST, SYN, Tap, chunk, token
+from tests.probed.segments import (
+    ACK,
+    DONE,
+    FIN,
+    HEAD,
+    LAST,
+    PORT,
+    POST,
+    RST,
+    SYN,
+    Tap,
+    chunk,
+    token,
+)
 
 pytestmark = pytest.mark.ebpf
+# Hop by hop, leading to a routing header of 24 bytes, leading to destination options, to TCP.
+ROUTING = b"\x2b\0" + b"\1\4" + b"\0" * 4 + b"\x3c\2" + b"\0" * 22 + b"\6\0" + b"\1\4" + b"\0" * 4
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
@@ -130,15 +147,51 @@ def test_port_used_again(tap: Tap) -> None:
     assert [r.end for r in tap.records()] == [End.LOST, End.COMPLETE]
 
 
-def test_fast_open(tap: Tap) -> None:
-    """A request in the SYN itself (TCP fast open) is read."""
+@pytest.mark.parametrize("copies", [1, 2])
+def test_fast_open(tap: Tap, copies: int) -> None:
+    """A request in the SYN itself (TCP fast open) is read, and its answer behind the SYN-ACK."""
     client, server = tap.connect(opened=False)
+    client.peer = None  # a SYN acknowledges nothing
     frame = client.segment(POST, SYN)
+    client.peer = server
     client.seq += 1 + len(POST)
-    tap.run(frame)
-    tap.run(frame)
+    for _ in range(copies):
+        tap.run(frame)
+    server.send(b"", SYN | ACK, copies=copies)
+    server.send(HEAD + chunk(token()) + LAST, copies=copies)
+    record = tap.only()
+    assert (record.path, record.status, record.token_events) == ("/v1/chat/completions", 200, 1)
+    assert not record.resynced
+
+
+def test_far_off(tap: Tap) -> None:
+    """Segments and resets that no receiver would take change nothing."""
+    client, server = tap.connect()
+    client.send(POST)
+    server.send(HEAD + chunk(token()))
+    for end in (client, server):
+        for far in (2**30, -(2**30), 2**24 + 1):
+            tap.run(end.segment(b"", RST, end.seq + far))
+            tap.run(end.segment(b"", FIN | ACK, end.seq + far))
+            tap.run(end.segment(b"zzzz", ACK, end.seq + far))
+    server.send(chunk(token()) + LAST)
+    record = tap.only()
+    assert (record.end, record.token_events, record.resynced) == (End.COMPLETE, 2, False)
+
+
+def test_away_for_long(tap: Tap) -> None:
+    """A connection that went far while we did not look is taken up again by its second packet."""
+    client, server = tap.connect()
+    client.send(POST)
     server.send(OK)
-    assert tap.only().path == "/v1/chat/completions"
+    for end in (client, server):
+        end.skip(2**29)
+    client.send(b"x" * 9)
+    for _ in range(2):
+        client.send(POST)
+        server.send(OK)
+        server.send(b"")
+    assert tap.records()[-1].status == 200
 
 
 def test_client_gone(tap: Tap) -> None:
@@ -153,8 +206,11 @@ def test_client_gone(tap: Tap) -> None:
     client.fin()
     server.send(chunk(token()))
     assert [r.end for r in tap.records()] == [End.CLIENT_GONE]
+    before = time.monotonic_ns()
     server.fin()
-    record = tap.only()
+    (raw,) = tap.probe.drain()
+    assert int.from_bytes(raw[40:48], "little") < before  # not when the server noticed
+    record = tap.decode(raw)
     assert (record.end, record.token_events) == (End.CLIENT_GONE, 2)
     assert record.last_token_seconds is not None
     assert record.last_token_seconds <= record.seconds
@@ -203,7 +259,7 @@ def test_fin_with_the_last_bytes(tap: Tap) -> None:
     assert tap.only().end is End.COMPLETE
 
 
-@pytest.mark.parametrize("extension", [b"", b"\x06\0" + b"\1\4" + b"\0" * 4])
+@pytest.mark.parametrize("extension", [b"", b"\x06\0" + b"\1\4" + b"\0" * 4, ROUTING])
 def test_ipv6(tap: Tap, extension: bytes) -> None:
     """IPv6 is read, extension headers included, and the server's address is told."""
     client, server = tap.connect(ipv6=True, extension=extension)
@@ -241,27 +297,6 @@ def test_other_ports_and_protocols(tap: Tap) -> None:
     tap.run(bytes(frame[:46]))
     assert tap.counted().packets == before
     assert server.seq
-
-
-def test_sweep(tap: Tap) -> None:
-    """A sweep tells what is open, oldest first; an idle connection ends as lost and is gone."""
-    now = 2**62
-    paths = []
-    for index in range(3):
-        client, server = tap.connect()
-        client.send(b"GET /%d HTTP/1.1\r\n\r\n" % index)
-        server.send(HEAD + chunk(token()))
-    swept = tap.probe.sweep(now, now, 2)
-    paths = [tap.decode(record) for record in swept.open]
-    assert [(r.path, r.end, r.token_events) for r in paths] == [
-        ("/0", End.OPEN, 1),
-        ("/1", End.OPEN, 1),
-    ]
-    assert (swept.count, swept.lost, swept.oldest_ns > 0) == (3, (), True)
-    lost = tap.probe.sweep(now, 1, 2).lost
-    assert sorted(tap.decode(r).path for r in lost) == ["/0", "/1", "/2"]
-    assert tap.decode(lost[0]).end is End.LOST
-    assert tap.probe.sweep(now, now, 2).count == 0
 
 
 def test_ring_overflow(tap: Tap) -> None:

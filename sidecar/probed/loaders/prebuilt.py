@@ -38,7 +38,12 @@ def _library() -> ctypes.CDLL:
         ("bpf_object__find_map_fd_by_name", ctypes.c_int, [pointer, text]),
         ("libbpf_set_print", pointer, [pointer]),
     ):
-        function = getattr(lib, name)
+        function = getattr(lib, name, None)
+        if function is None:
+            raise NoData(
+                Absence.UNSUPPORTED,
+                f"libbpf.so.1 has no {name}: version 1.0 or later is needed (apt install libbpf1)",
+            )
         function.restype, function.argtypes = result, arguments
     lib.libbpf_set_print(None)  # its words are for developers; ours name the remedy
     return lib

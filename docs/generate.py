@@ -32,6 +32,7 @@ def metrics_page() -> str:
         "The wire, per request": [m for m in declared if m.name in wire],
         "Engines": [m for m in declared if m.name.startswith("modelprobe_engine_")],
         "Listening sockets": [m for m in declared if m.name.startswith("modelprobe_listener_")],
+        "GPUs": [m for m in declared if m.name.startswith(("modelprobe_gpu", _SUPPORTED))],
         "The kernel's log": [m for m in declared if m.name.startswith("modelprobe_kmsg_")],
         "Pressure and limits": [
             m for m in declared if m.name.startswith(("modelprobe_pressure_", "modelprobe_cgroup_"))
@@ -52,6 +53,7 @@ def metrics_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+_SUPPORTED = "modelprobe_collector_field_supported"
 _METRICS_INTRODUCTION = """\
 Base units, one prefix. What was not measured has no sample: a missing series is never a zero.
 A blind collector's series are withdrawn at once; its state says why it is blind."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
+import queue
+import resource
 import signal
 import socket
 import sys
@@ -16,20 +19,25 @@ from typing import NoReturn
 
 import structlog
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sidecar import __version__, engines, traffic
 from sidecar.collectors import COLLECTORS, Collector
 from sidecar.config import ConfigError, Settings, split_address
+from sidecar.export import gpus
 from sidecar.pipeline import Pipeline
 from sidecar.signals import Metric
-from sidecar.state import State
+from sidecar.state import Plotted, State
 
 PLOTTED = (
-    engines.GENERATED_TOKENS.name,
-    engines.RUNNING.name,
-    engines.WAITING.name,
+    Plotted(engines.GENERATED_TOKENS.name),
+    Plotted(engines.RUNNING.name),
+    Plotted(engines.WAITING.name),
+    *gpus.PLOTTED,
 )
 Load = Callable[[], Settings]
+_MAX_CONNECTIONS = 256
+_HEAD_SECONDS = 10.0
 
 log = structlog.get_logger("app")
 
@@ -99,10 +107,12 @@ class App:
         self._drop = drop
         self._settings = load()
         configure_logging(self._settings.log_level)
+        raise_descriptor_limit()
         self._listener = bind(self._settings.export.listen)
-        state = State(time.time(), PLOTTED, self._settings.export.max_label_sets)
+        limit = self._settings.export.max_label_sets
+        state = State(time.time(), PLOTTED, limit, clock=time.monotonic())
         self.pipeline = Pipeline(make_collectors(self._settings), state)
-        self._reload = threading.Event()
+        self._asked: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def run(self) -> int:
         """Serves until SIGTERM or SIGINT; returns the exit status. Ends within 5 s."""
@@ -116,16 +126,19 @@ class App:
             lifespan="off",
             timeout_graceful_shutdown=1,
             timeout_keep_alive=75,
+            limit_concurrency=_MAX_CONNECTIONS,
+            http=ImpatientProtocol,
         )
         config.load()  # imports the protocol modules while they can surely be read
         if self._drop is not None:
             log.info("privileges dropped", now=self._drop())
-        signal.signal(signal.SIGHUP, self._on_hangup)
-        threading.Thread(target=self._reloads, name="reload", daemon=True).start()
+        signal.signal(signal.SIGHUP, self._on_request)
+        signal.signal(signal.SIGUSR1, self._on_request)
+        threading.Thread(target=self._requests, name="requests", daemon=True).start()
         self.pipeline.start()
         spare_garbage_collection()
         log.info("serving", listen=self._settings.export.listen, version=__version__)
-        server = uvicorn.Server(config)
+        server = CalmServer(config)
         _end_on_signal(server)
         server.run(sockets=[self._listener])
         stuck = self.pipeline.stop()
@@ -134,24 +147,68 @@ class App:
         log.info("ended")
         return 0
 
-    def _on_hangup(self, _number: int, _frame: FrameType | None) -> None:
-        self._reload.set()
+    def _on_request(self, number: int, _frame: FrameType | None) -> None:
+        self._asked.put(number)
 
-    def _reloads(self) -> None:
+    def _requests(self) -> None:
+        """SIGHUP reads the settings again, SIGUSR1 gives the GPU driver up and takes it again."""
+        released = False
         while True:
-            self._reload.wait()
-            self._reload.clear()
-            try:
-                settings = self._load()
-            except ConfigError as error:
-                log.warning("reload refused, the old settings stay", problem=str(error))
-                continue
-            if settings.export != self._settings.export:
-                log.warning("export settings change at a restart only")
-            configure_logging(settings.log_level)
-            self.pipeline.replace(make_collectors(settings))
-            self._settings = settings
-            log.info("reloaded")
+            number = self._asked.get()
+            if number == signal.SIGHUP:
+                self._reload()
+            else:
+                released = not released
+                self.pipeline.hold(released)
+                log.info("driver released" if released else "driver taken again")
+
+    def _reload(self) -> None:
+        try:
+            settings = self._load()
+            collectors = make_collectors(settings)
+        except ConfigError as error:
+            log.warning("reload refused, the old settings stay", problem=str(error))
+            return
+        except Exception:  # a reload that fails oddly must not be the last one
+            log.exception("reload failed, the old settings stay")
+            return
+        if settings.export != self._settings.export:
+            log.warning("export settings change at a restart only")
+        configure_logging(settings.log_level)
+        self.pipeline.replace(collectors)
+        self._settings = settings
+        log.info("reloaded")
+
+
+def raise_descriptor_limit() -> None:
+    """Takes all descriptors that the hard limit allows: many idle clients must not starve us."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+class CalmServer(uvicorn.Server):
+    """Looks twice a second whether it is to end; uvicorn does so ten times, which is most of what
+    an idle sidecar would cost.
+    """
+
+    async def main_loop(self) -> None:
+        """Until a signal asks for the end."""
+        # Tick 0 is the one in which uvicorn renews the Date header.
+        while not await self.on_tick(0):
+            await asyncio.sleep(0.5)
+
+
+class ImpatientProtocol(H11Protocol):
+    """Hangs up on a client that has not sent a whole request head in time; uvicorn would wait."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Starts the clock."""
+        super().connection_made(transport)
+        self.loop.call_later(_HEAD_SECONDS, self._give_up)
+
+    def _give_up(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
 
 
 def spare_garbage_collection() -> None:

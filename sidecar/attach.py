@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from sidecar.config import (
     WireSettings,
     from_values,
 )
+from sidecar.privileges import Capability
 from sidecar.signals import Leg, NoData
 
 log = structlog.get_logger("attach")
@@ -62,13 +64,15 @@ def _name(url: str) -> str:
 
     A URL without them is refused later.
     """
-    host = url.partition("://")[2].split("/")[0].replace("[", "").replace("]", "")
+    host = url.partition("://")[2].split("/")[0].rpartition("@")[2]
+    host = host.replace("[", "").replace("]", "")
     return host.removeprefix("127.0.0.1:").removeprefix("localhost:")[:63] or "engine"
 
 
 def find_engines(ports: list[int]) -> list[str]:
     """Which of our own ports answer with metrics of a known engine."""
-    return [url for url in (f"http://127.0.0.1:{port}" for port in ports) if _is_engine(url)]
+    urls = [f"http://127.0.0.1:{port}" for port in ports if 0 < port < 65536]
+    return [url for url in urls if _is_engine(url)]
 
 
 def _is_engine(url: str) -> bool:
@@ -88,22 +92,45 @@ def start_probed(loader: str, peer_uid: int) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="model-probe-"))
     folder.chmod(0o711)  # the peer must reach the socket, not list the folder
     path = folder / "probed.sock"
-    command = [sys.executable, "-m", "sidecar.probed", "--socket", str(path), "--loader", loader]
+    # -P: modules come from the installation, not from a folder that root happens to stand in.
+    command = [sys.executable, "-P", "-m", "sidecar.probed", "--loader", loader]
+    command += ["--socket", str(path)]
     command += ["--peer-uid", str(peer_uid), "--exit-on-stdin-eof", "--remove-folder"]
     # Its standard input is a pipe that only we hold: however we end, it sees the end of it.
-    subprocess.Popen(command, stdin=subprocess.PIPE, close_fds=True)
+    # Its own session: what a terminal sends to our group is for us to hand on or not.
+    probed = subprocess.Popen(
+        command, stdin=subprocess.PIPE, close_fds=True, start_new_session=True
+    )
+    threading.Thread(target=_tell_its_end, args=(probed,), name="probed", daemon=True).start()
     return path
+
+
+def _tell_its_end(probed: subprocess.Popen[bytes]) -> None:
+    """Collects an ended ``probed`` and says so; without root it cannot be started again."""
+    status = probed.wait()
+    log.error("probed has ended", status=status, remedy="start model-probe attach again")
 
 
 def with_probed(settings: Settings, loader: str) -> tuple[Settings, Callable[[], str] | None]:
     """As root, starts ``probed``; returns the settings to use and how to drop privileges then."""
     if os.geteuid() != 0:
+        if settings.wire.ports and not settings.wire.socket.exists():
+            log.warning("not root: the wire is not measured", remedy="run this with sudo")
         return settings, None
-    uid, gid = privileges.heir()
+    uid, _ = privileges.heir()
     if settings.wire.ports:
-        wire = WireSettings(socket=start_probed(loader, uid), ports=settings.wire.ports)
+        peer = 0 if settings.kmsg.enabled else uid
+        wire = WireSettings(socket=start_probed(loader, peer), ports=settings.wire.ports)
         settings = settings.model_copy(update={"wire": wire})
-    return settings, partial(privileges.drop_to, uid, gid)
+    return settings, drop_root(settings)
+
+
+def drop_root(settings: Settings) -> Callable[[], str] | None:
+    """How a root process becomes ordinary once everything is open; None for any other user."""
+    if os.geteuid() != 0:
+        return None
+    keep = {Capability.SYSLOG} if settings.kmsg.enabled else set()  # to read the kernel's log
+    return partial(privileges.drop_to, *privileges.heir(), keep)
 
 
 def require_something(settings: Settings) -> None:

@@ -23,7 +23,7 @@ ConfigFile = Annotated[
     Path | None, typer.Option("--config", "-c", help="YAML file; the environment wins over it.")
 ]
 Listen = Annotated[
-    str | None, typer.Option(help="ADDRESS:PORT of page and metrics [default: 127.0.0.1:9838].")
+    str | None, typer.Option(help="ADDRESS:PORT of page and metrics; 127.0.0.1:9838 if not given.")
 ]
 
 
@@ -37,7 +37,7 @@ def _refuse(error: ConfigError) -> NoReturn:
 def run(config: ConfigFile = None) -> None:
     """Run the sidecar with a configuration file."""
     from sidecar.app import serve
-    from sidecar.attach import require_something
+    from sidecar.attach import drop_root, require_something
 
     def again() -> Settings:
         settings = load(config)
@@ -45,7 +45,7 @@ def run(config: ConfigFile = None) -> None:
         return settings
 
     try:
-        serve(again)
+        serve(again, drop_root(again()))
     except ConfigError as error:
         _refuse(error)
 
@@ -90,7 +90,7 @@ def attach(
 def probed(context: typer.Context) -> None:
     """Run the privileged process alone; its own --help says more."""
     # A fresh interpreter: the privileged process stays small and imports no more than it needs.
-    command = [sys.executable, "-m", "sidecar.probed", *context.args]
+    command = [sys.executable, "-P", "-m", "sidecar.probed", *context.args]
     os.execv(sys.executable, command)  # noqa: S606 - no shell is wanted
 
 

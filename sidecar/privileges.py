@@ -11,6 +11,7 @@ import pwd
 import struct
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 
@@ -28,6 +29,7 @@ class Capability(IntEnum):
     NET_ADMIN = 12
     NET_RAW = 13
     SYS_ADMIN = 21
+    SYSLOG = 34
     PERFMON = 38
     BPF = 39
 
@@ -82,8 +84,9 @@ def ordinary_user() -> tuple[int, int]:
     for name in ("SUDO_UID", "PKEXEC_UID"):
         text = os.environ.get(name, "")
         if text.isdigit() and int(text) != 0:
-            entry = pwd.getpwuid(int(text))
-            return entry.pw_uid, entry.pw_gid
+            with suppress(KeyError):  # a user that this machine, or container, does not know
+                entry = pwd.getpwuid(int(text))
+                return entry.pw_uid, entry.pw_gid
     try:
         entry = pwd.getpwnam("nobody")
     except KeyError:
@@ -123,11 +126,11 @@ def heir() -> tuple[int, int]:
     return 0, 0
 
 
-def drop_to(uid: int, gid: int) -> str:
-    """Makes this process ordinary and says in one line what it is now."""
-    if uid != 0 and os.geteuid() == 0:
+def drop_to(uid: int, gid: int, keep: Iterable[Capability] = ()) -> str:
+    """Makes this process ordinary and says in one line what it is now. What is kept needs uid 0."""
+    kept = frozenset(keep)
+    if uid != 0 and os.geteuid() == 0 and not kept:
         _become(uid, gid)
-    keep_only()
-    if os.geteuid() != 0:
-        return f"uid {os.geteuid()}, no capability"
-    return "uid 0 without a capability, since an ordinary user cannot read this Python"
+    keep_only(kept)
+    names = ", ".join(f"CAP_{capability.name}" for capability in sorted(kept))
+    return f"uid {os.geteuid()}, {names or 'no capability'}"

@@ -110,6 +110,7 @@ class State:
         self._started = started
         self._since = started if clock is None else clock
         self._plotted = plotted
+        self._levels = {p.metric for p in plotted if not p.metric.endswith("_total")}
         self._max = max_label_sets
         self._traffic = Traffic(max_servers=min(max_label_sets, 50))
         self._batches: dict[str, _Batch] = {}
@@ -196,7 +197,7 @@ class State:
         levels = {
             (s.metric, s.labels): s.value
             for s in samples
-            if isinstance(s, Sample) and not s.metric.endswith("_total")
+            if s.metric in self._levels and isinstance(s, Sample)
         }
         for plotted in self._plotted:
             values = rates if plotted.metric.endswith("_total") else levels
@@ -214,9 +215,9 @@ def _rates(
         return {}
     rates = {}
     for key, sample in samples.items():
-        earlier = before.samples.get(key)
-        if not isinstance(sample, Sample) or not isinstance(earlier, Sample):
+        if not key[0].endswith("_total") or not isinstance(sample, Sample):
             continue
-        if sample.metric.endswith("_total") and sample.value >= earlier.value:
+        earlier = before.samples.get(key)
+        if isinstance(earlier, Sample) and sample.value >= earlier.value:
             rates[key] = (sample.value - earlier.value) / (at - before.at)
     return rates

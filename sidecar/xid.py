@@ -64,6 +64,9 @@ ACTIONS = {
     2: Need.REBOOT,
     3: Need.DRAIN_AND_RESET,  # drain peer-to-peer traffic
     4: Need.DRAIN_AND_RESET,
+    5: Need.RESET,  # recover the IMEX domain
+    6: Need.RESET,  # bus reset
+    7: Need.REBOOT,  # system reboot
 }
 _LINE = re.compile(r"NVRM: Xid (?:\((?:PCI:)?([0-9a-fA-F:.]+)\): )?([0-9]{1,4}), ?(.*)", re.S)
 _ANY = re.compile(r"NVRM: Xid\b")

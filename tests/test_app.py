@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 
+from sidecar import app
 from sidecar.testing import wait_for
 
 PROGRAM = Path(sys.executable).with_name("model-probe")
@@ -46,6 +48,10 @@ def collectors(port: int) -> dict[str, dict[str, Any]]:
     if status != 200:
         return {}
     return {one["name"]: one for one in json.loads(body)["collectors"]}
+
+
+def engines_of(port: int) -> set[str]:
+    return {name for name in collectors(port) if name.startswith("engine:")}
 
 
 class Sidecar:
@@ -143,15 +149,15 @@ def test_sigterm_ends_it_in_time_whatever_is_stuck(tmp_path: Path) -> None:
 def test_sighup_reads_the_settings_again(tmp_path: Path) -> None:
     """A good file takes effect without a restart; a bad one leaves the old settings in force."""
     with engine() as one, engine() as two, running(tmp_path, engines=engines(one)) as sidecar:
-        wait_for(lambda: set(collectors(sidecar.port)) == {"engine:r0"})
+        wait_for(lambda: engines_of(sidecar.port) == {"engine:r0"})
         sidecar.write(engines=engines(one, two))
         sidecar.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: set(collectors(sidecar.port)) == {"engine:r0", "engine:r1"})
+        wait_for(lambda: engines_of(sidecar.port) == {"engine:r0", "engine:r1"})
         sidecar.config.write_text("enginez: []")
         sidecar.process.send_signal(signal.SIGHUP)
         wait_for(lambda: "reload refused" in sidecar.log.read_text())
         assert "enginez: unknown key" in sidecar.log.read_text()
-        assert set(collectors(sidecar.port)) == {"engine:r0", "engine:r1"}
+        assert engines_of(sidecar.port) == {"engine:r0", "engine:r1"}
 
 
 def test_a_taken_port_is_one_line_and_exit_2(tmp_path: Path) -> None:
@@ -200,6 +206,36 @@ def test_the_log_is_json_lines(tmp_path: Path) -> None:
         wait_for(lambda: "collector blind" in sidecar.log.read_text())
         for line in sidecar.log.read_text().splitlines():
             assert json.loads(line)["event"]
+
+
+def test_a_client_that_never_sends_its_head_is_hung_up_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Half a request does not hold a connection for ever."""
+    monkeypatch.setattr(app, "_HEAD_SECONDS", 0.1)
+
+    async def answer(scope: object, receive: object, send: object) -> None:
+        raise AssertionError("no request was finished")
+
+    config = uvicorn.Config(answer, http=app.ImpatientProtocol, lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    listener = app.bind("127.0.0.1:0")
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    with socket.create_connection(listener.getsockname()) as client:
+        client.settimeout(5)
+        client.sendall(b"GET / HTTP/1.1\r\nHost:")
+        assert client.recv(1) == b""
+    server.should_exit = True
+    thread.join(5)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to have something to give up")
+def test_run_as_root_gives_root_up(tmp_path: Path) -> None:
+    """The serving process holds no capability."""
+    with running(tmp_path, engines=engines(free_port())) as sidecar:
+        status = Path(f"/proc/{sidecar.process.pid}/status").read_text()
+    assert int(status.partition("CapEff:")[2].split()[0], 16) == 0
 
 
 def test_importing_the_app_stays_light() -> None:

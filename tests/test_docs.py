@@ -51,7 +51,7 @@ def test_readme_names_only_commands_that_exist() -> None:
     for page in PAGES:
         text = page.read_text()
         for name in re.findall(r"model-probe ([a-z]+)\b", text):
-            assert name in commands | {"runs", "is", "measures"}, f"{page.name}: {name}"
+            assert name in commands | {"runs", "is"}, f"{page.name}: {name}"
         for name in re.findall(r"\./run ([a-z]+)", text):
             assert re.search(rf"^\s*{name}\b.*\)", script, re.M), f"{page.name}: ./run {name}"
 

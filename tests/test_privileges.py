@@ -64,6 +64,23 @@ def test_the_user_behind_sudo_is_who_root_becomes() -> None:
     assert child(code, SUDO_UID="nonsense")["uid"] != 0
 
 
+@needs_root
+def test_a_user_nobody_knows_falls_back() -> None:
+    """SUDO_UID of a user without an entry, as in a container, makes `nobody`, not a crash."""
+    found = child("print(json.dumps({'uid': privileges.ordinary_user()[0]}))", SUDO_UID="54321")
+    assert found["uid"] not in (0, 54321)
+
+
+@needs_root
+def test_supplementary_groups_go_too() -> None:
+    """Root's groups do not stay with the user it becomes."""
+    found = child(
+        "os.setgroups([0, 4])\nprivileges.drop_to(65534, 65534)\n"
+        "print(json.dumps({'groups': os.getgroups(), 'uid': os.getresuid()}))"
+    )
+    assert found == {"groups": [], "uid": [65534, 65534, 65534]}
+
+
 def test_capabilities_are_read_from_the_kernel(tmp_path: Path) -> None:
     """The effective set is decoded from its bits; an unreadable one is empty."""
     status = tmp_path / "status"

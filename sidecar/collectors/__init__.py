@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from sidecar.signals import Metric, Signal
 
@@ -13,9 +13,21 @@ COLLECTORS: dict[str, str] = {
     "engine": "sidecar.collectors.engine:from_settings",
     "kmsg": "sidecar.collectors.kmsg:from_settings",
     "listeners": "sidecar.collectors.listeners:from_settings",
+    "nvml": "sidecar.collectors.nvml:from_settings",
     "pressure": "sidecar.collectors.pressure:from_settings",
     "probes": "sidecar.collectors.probes:from_settings",
 }
+
+
+@runtime_checkable
+class Releasable(Protocol):
+    """A collector that holds something others may need for themselves, such as a driver."""
+
+    def release(self) -> None:
+        """Gives it up until :meth:`retake`; safe from any thread."""
+
+    def retake(self) -> None:
+        """May have it again."""
 
 
 class Collector(Protocol):

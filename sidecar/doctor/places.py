@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterable
 
 from sidecar.collectors.engine import EngineCollector
+from sidecar.collectors.probes import ProbesCollector
 from sidecar.config import Settings, split_address
 from sidecar.doctor.check import Check, Outcome
 from sidecar.signals import NoData
@@ -33,20 +34,23 @@ def listen(settings: Settings) -> Iterable[Check]:
 
 def probed(settings: Settings) -> Iterable[Check]:
     """Whether a privileged process answers."""
-    path = settings.wire.socket
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
-        try:
-            link.connect(str(path))
-        except OSError as error:
-            yield Check(
-                "probed",
-                Outcome.WARN,
-                f"{path}: {error.strerror}",
-                "no wire tap until it runs",
-                "`model-probe attach` as root starts one; or run `model-probe probed`",
-            )
-            return
-    yield Check("probed", Outcome.PASS, f"{path} answers")
+    ports = {entry.port: entry.leg for entry in settings.wire.ports}
+    collector = ProbesCollector(settings.wire.socket, ports)
+    try:
+        collector.open()
+        collector.collect(0.0)
+    except NoData as error:
+        yield Check(
+            "probed",
+            Outcome.WARN,
+            f"{error.absence}: {error.reason}",
+            "no wire tap until it runs",
+            "`model-probe attach` as root starts one; or run `model-probe probed`",
+        )
+    else:
+        yield Check("probed", Outcome.PASS, f"{settings.wire.socket} answers")
+    finally:
+        collector.close()
 
 
 def engines(settings: Settings) -> Iterable[Check]:

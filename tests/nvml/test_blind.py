@@ -87,7 +87,7 @@ def test_release_on_demand(machine: Machine) -> None:
     view = machine.view()
     view.collector.release()
     error = view.blind()
-    assert error.absence is Absence.CLOSED
+    assert error.absence is Absence.RELEASED
     assert "on request" in error.reason
     assert "on request" in why(view.collector).reason
     view.collector.retake()

@@ -13,13 +13,14 @@ from sidecar.export.page.units import duration, gibibytes, number, percent
 from sidecar.signals import Leg
 from sidecar.state import Snapshot
 
+_GIB = 2.0**30
 _SIDE = {Leg.DOWNSTREAM: "client → gateway", Leg.UPSTREAM: "gateway → engine"}
 
 
 def panels(snapshot: Snapshot) -> tuple[Plot, ...]:
     """The plots in reading order: both legs where both are watched, cards where there are any."""
     ttft = _latency(snapshot, "ttft", "TTFT")
-    itl = _latency(snapshot, "itl", "Inter-token")
+    itl = _latency(snapshot, "itl", "ITL")
     down, up = Leg.DOWNSTREAM, Leg.UPSTREAM
     if snapshot.legs == (down,):
         service: tuple[Plot, ...] = (ttft[down], itl[down], _rate(snapshot), _queue(snapshot))
@@ -88,16 +89,23 @@ def _queue(snapshot: Snapshot) -> Plot:
     return plot("queue", title, series, snapshot.at, number, empty=why, span=span(snapshot))
 
 
+def _gib(value: float | None) -> str:
+    return gibibytes(None if value is None else value * _GIB)
+
+
 def _gpus(snapshot: Snapshot) -> tuple[Plot, ...]:
     """Memory of all cards and their mean utilisation; nothing where no card was ever seen."""
-    memory = _series(snapshot, "in use", "gpu", gpus.MEMORY_KEY)
+    held = _series(snapshot, "in use", "gpu", gpus.MEMORY_KEY)
+    # In GiB, so that the axis is round in them.
+    points = tuple((at, value and value / _GIB) for at, value in held.points)
+    memory = Series(held.name, held.style, points)
     busy = _series(snapshot, "mean", "gpu", gpus.BUSY_KEY)
     if not any(value is not None for line in (memory, busy) for _, value in line.points):
         return ()
     why = "No card answers."
     within = span(snapshot)
     return (
-        plot("memory", "GPU memory", (memory,), snapshot.at, gibibytes, empty=why, span=within),
+        plot("memory", "GPU memory", (memory,), snapshot.at, _gib, empty=why, span=within),
         plot("busy", "GPU utilisation", (busy,), snapshot.at, percent, empty=why, span=within),
     )
 

@@ -18,15 +18,17 @@ Points = tuple[tuple[float, float | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The time that plots show: ``ticks`` are six, evenly from the left."""
+    """The time that plots show: ``ticks`` are six, evenly from the left, empty where the one before
+    needs the room.
+    """
 
     seconds: float
     words: str
     ticks: tuple[str, ...]
 
 
-YOUNG = Span(100.0, "last 100 seconds", ("−100 s", "−80", "−60", "−40", "−20", "now"))
-GROWN = Span(300.0, "last five minutes", ("−5 min", "−4", "−3", "−2", "−1", "now"))
+YOUNG = Span(100.0, "last 100 seconds", ("−100 s", "", "−60", "−40", "−20", "now"))
+GROWN = Span(300.0, "last five minutes", ("−5 min", "", "−3", "−2", "−1", "now"))
 
 
 def span_of(age_seconds: float) -> Span:

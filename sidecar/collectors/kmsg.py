@@ -88,8 +88,14 @@ class KmsgCollector:
     interval_seconds = 1.0
     deadline_seconds = 5.0
 
-    def __init__(self, path: Path, cards: Callable[[], list[str]] = nvidia_cards) -> None:
+    def __init__(
+        self,
+        path: Path,
+        cards: Callable[[], list[str]] = nvidia_cards,
+        proc: Path = Path("/proc"),
+    ) -> None:
         self._path = path
+        self._proc = proc
         self._cards = cards
         self._fd: int | None = None
         self._forget()
@@ -169,7 +175,17 @@ class KmsgCollector:
             return
         opened = self._ledger.add(xid) if xid else None
         if opened:
-            yield Event(at, "xid", opened.gpu, _words(opened))
+            noticed = xid is not None and xid.pid is not None and self._is_ours(xid.pid)
+            by = "; noticed by our own GPU reader, which is not the cause" if noticed else ""
+            yield Event(at, "xid", opened.gpu, _words(opened) + by)
+
+    def _is_ours(self, pid: int) -> bool:
+        """Whether the process that a line names is the child of our GPU collector."""
+        try:
+            command = (self._proc / str(pid) / "cmdline").read_bytes()
+        except OSError:
+            return False
+        return b"sidecar.collectors.nvml.child" in command.split(b"\0")
 
     def _samples(self, now: float) -> Iterator[Sample]:
         for (gpu, code), count in self._ledger.counts.items():

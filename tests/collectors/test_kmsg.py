@@ -68,6 +68,23 @@ def test_what_was_logged_before_us_counts_but_is_no_event(monkeypatch: pytest.Mo
     assert "fallen off the bus" in event.text
 
 
+def test_a_line_that_names_our_own_reader_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """FC-32: the victim is the card; when the process named is our own, the event says that."""
+    (tmp_path / "77").mkdir()
+    (tmp_path / "77/cmdline").write_bytes(b"python\0-m\0sidecar.collectors.nvml.child\0")
+    with log(monkeypatch) as (collector, writer):
+        monkeypatch.setattr(collector, "_proc", tmp_path)
+        list(collector.collect(1_000.0))
+        line = "NVRM: Xid (PCI:0000:{}:00): 119, pid={}, name=python3, Timeout waiting for RPC"
+        writer.send(record(line.format("61", 77)))
+        writer.send(record(line.format("62", 78)))
+        found = [s for s in collector.collect(1_001.0) if isinstance(s, Event)]
+    assert [("our own GPU reader" in event.text) for event in found] == [True, False]
+    assert found[0].subject == "0000:61:00.0"
+
+
 def test_kills_for_memory_tell_host_from_cgroup(monkeypatch: pytest.MonkeyPatch) -> None:
     """FC-21 B: a host kill is not a GPU OOM; a cgroup's limit is told from the host's."""
     with log(monkeypatch) as (collector, writer):

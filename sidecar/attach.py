@@ -7,6 +7,7 @@ Root starts ``probed`` for the wire and then becomes an ordinary user; anybody e
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -101,13 +102,17 @@ def start_probed(loader: str, peer_uid: int) -> Path:
     probed = subprocess.Popen(
         command, stdin=subprocess.PIPE, close_fds=True, start_new_session=True
     )
-    threading.Thread(target=_tell_its_end, args=(probed,), name="probed", daemon=True).start()
+    watch = threading.Thread(
+        target=_tell_its_end, args=(probed, folder), name="probed", daemon=True
+    )
+    watch.start()
     return path
 
 
-def _tell_its_end(probed: subprocess.Popen[bytes]) -> None:
+def _tell_its_end(probed: subprocess.Popen[bytes], folder: Path) -> None:
     """Collects an ended ``probed`` and says so; without root it cannot be started again."""
     status = probed.wait()
+    shutil.rmtree(folder, ignore_errors=True)  # it does so itself, unless it was killed
     log.error("probed has ended", status=status, remedy="start model-probe attach again")
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import queue
-import resource
 import signal
 import socket
 import sys
@@ -19,12 +17,13 @@ from typing import NoReturn
 
 import structlog
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sidecar import __version__, engines, traffic
+from sidecar.addresses import split_address
 from sidecar.collectors import COLLECTORS, Collector
-from sidecar.config import ConfigError, Settings, split_address
+from sidecar.config import ConfigError, Settings
 from sidecar.export import gpus
+from sidecar.export.server import CalmServer, ImpatientProtocol, raise_descriptor_limit
 from sidecar.pipeline import Pipeline
 from sidecar.signals import Metric
 from sidecar.state import Plotted, State
@@ -37,7 +36,6 @@ PLOTTED = (
 )
 Load = Callable[[], Settings]
 _MAX_CONNECTIONS = 256
-_HEAD_SECONDS = 10.0
 
 log = structlog.get_logger("app")
 
@@ -178,37 +176,6 @@ class App:
         self.pipeline.replace(collectors)
         self._settings = settings
         log.info("reloaded")
-
-
-def raise_descriptor_limit() -> None:
-    """Takes all descriptors that the hard limit allows: many idle clients must not starve us."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-class CalmServer(uvicorn.Server):
-    """Looks twice a second whether it is to end; uvicorn does so ten times, which is most of what
-    an idle sidecar would cost.
-    """
-
-    async def main_loop(self) -> None:
-        """Until a signal asks for the end."""
-        # Tick 0 is the one in which uvicorn renews the Date header.
-        while not await self.on_tick(0):
-            await asyncio.sleep(0.5)
-
-
-class ImpatientProtocol(H11Protocol):
-    """Hangs up on a client that has not sent a whole request head in time; uvicorn would wait."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Starts the clock."""
-        super().connection_made(transport)
-        self.loop.call_later(_HEAD_SECONDS, self._give_up)
-
-    def _give_up(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
 
 
 def spare_garbage_collection() -> None:

@@ -6,12 +6,10 @@ the key and what is allowed there.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -22,6 +20,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from sidecar.addresses import http_url, listen_address
 from sidecar.signals import Leg
 
 PREFIX = "MODELPROBE_"
@@ -34,35 +33,6 @@ class ConfigError(Exception):
     """The settings cannot be used; the message is one line for people."""
 
 
-def _address(value: str) -> str:
-    host, port = split_address(value)
-    ipaddress.ip_address(host)
-    if not 0 < port < 65536:
-        raise ValueError(f"port {port} is not between 1 and 65535")
-    return value
-
-
-def split_address(value: str) -> tuple[str, int]:
-    """``127.0.0.1:9838`` or ``[::1]:9838`` as host and port; ValueError otherwise."""
-    host, colon, port = value.rpartition(":")
-    if not colon or not port.isdigit():
-        raise ValueError(f"{value!r} is not ADDRESS:PORT, such as 127.0.0.1:9838 or [::1]:9838")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _http_url(value: str) -> str:
-    """An address without credentials, whose host and port can be what they say."""
-    if "@" in value:
-        raise ValueError("credentials in an address end in logs; leave them out")
-    parts = urlsplit(value)  # ValueError for an open bracket, and at .port for one out of range
-    host = parts.hostname or ""
-    if parts.scheme not in ("http", "https") or not all(host.rstrip(".").split(".")):
-        raise ValueError("not an http:// or https:// address")
-    if parts.port == 0 or any(c.isspace() or not c.isprintable() for c in value):
-        raise ValueError("not an http:// or https:// address")
-    return value.rstrip("/")
-
-
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -73,7 +43,7 @@ class EngineSettings(_Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,63}$")] = Field(
         description="Value of the `replica` label; letters, digits and `_.:-`."
     )
-    url: Annotated[str, AfterValidator(_http_url)] = Field(
+    url: Annotated[str, AfterValidator(http_url)] = Field(
         description="`http://host:port` of the engine; no credentials."
     )
     metrics_path: Annotated[str, Field(pattern=r"^/")] = Field(
@@ -150,7 +120,7 @@ class PressureSettings(_Section):
 class ExportSettings(_Section):
     """The read-only listener."""
 
-    listen: Annotated[str, AfterValidator(_address)] = Field(
+    listen: Annotated[str, AfterValidator(listen_address)] = Field(
         default="127.0.0.1:9838",
         description="Address and port of metrics and page; anything beyond loopback is your "
         "choice, and has no authentication.",

@@ -19,6 +19,7 @@ import pytest
 import uvicorn
 
 from sidecar import app
+from sidecar.export import server
 from sidecar.testing import wait_for
 
 PROGRAM = Path(sys.executable).with_name("model-probe")
@@ -212,21 +213,21 @@ def test_a_client_that_never_sends_its_head_is_hung_up_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Half a request does not hold a connection for ever."""
-    monkeypatch.setattr(app, "_HEAD_SECONDS", 0.1)
+    monkeypatch.setattr(server, "_HEAD_SECONDS", 0.1)
 
     async def answer(scope: object, receive: object, send: object) -> None:
         raise AssertionError("no request was finished")
 
-    config = uvicorn.Config(answer, http=app.ImpatientProtocol, lifespan="off", log_config=None)
-    server = uvicorn.Server(config)
+    config = uvicorn.Config(answer, http=server.ImpatientProtocol, lifespan="off", log_config=None)
+    serving = uvicorn.Server(config)
     listener = app.bind("127.0.0.1:0")
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread = threading.Thread(target=serving.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     with socket.create_connection(listener.getsockname()) as client:
         client.settimeout(5)
         client.sendall(b"GET / HTTP/1.1\r\nHost:")
         assert client.recv(1) == b""
-    server.should_exit = True
+    serving.should_exit = True
     thread.join(5)
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.config import ConfigError, load, split_address
+from sidecar.addresses import split_address
+from sidecar.config import ConfigError, load
 from sidecar.signals import Leg
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable
 
+from sidecar.addresses import split_address
 from sidecar.collectors.engine import EngineCollector
 from sidecar.collectors.probes import ProbesCollector
-from sidecar.config import Settings, split_address
+from sidecar.config import Settings
 from sidecar.doctor.check import Check, Outcome
 from sidecar.signals import NoData
 

@@ -150,6 +150,7 @@ class Demo:
             truth=self._stack.truth(),
             gateway=self._stack.gateway_name,
             engine=self._wanted.plan.model,
+            gpu=self._wanted.plan.gpu,
         )
         self._note(trouble(figures))
         return figures

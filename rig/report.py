@@ -9,6 +9,7 @@ from rig.truth import Summary
 Document = dict[str, Any]  # the state endpoint's JSON, and ours
 WIRE = "probes"
 ENGINE = "engine:"
+GPU = "nvml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Figures:
     truth: Summary | None
     gateway: str
     engine: str
+    gpu: bool = False  # whether the engines worked on GPUs that had to be seen
 
     def downstream(self) -> Document:
         """The client's leg since the start; empty when the sidecar was silent."""
@@ -83,6 +85,21 @@ class Figures:
         }
 
 
+def _unread(figures: Figures) -> list[str]:
+    """Sources that no collector reads at all, which no collector's state can tell; sick cards."""
+    wanted = {"wire": WIRE, "engines": ENGINE, **({"GPUs": GPU} if figures.gpu else {})}
+    found = [
+        f"no collector reads the {what}"
+        for what, prefix in wanted.items()
+        if figures.source(prefix) == "absent"
+    ]
+    cards = (figures.state or {}).get("gpus", [])
+    if figures.gpu and not cards:
+        found.append("no GPU was seen")
+    found += [f"GPU {one['gpu']} is {one['state']}" for one in cards if one["state"] != "ok"]
+    return found
+
+
 def trouble(figures: Figures) -> list[str]:
     """Everything that was not well at the end."""
     if figures.state is None:
@@ -92,6 +109,7 @@ def trouble(figures: Figures) -> list[str]:
         for name, state in figures.collectors().items()
         if state not in ("firing", "attached")
     ]
+    found += _unread(figures)
     leg, truth = figures.downstream(), figures.truth
     if not leg["requests"]:
         found.append("the wire saw no request")

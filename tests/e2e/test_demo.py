@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from rig import driver
+
 ROOT = Path(__file__).parents[2]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the wire tap needs root and BPF")
 
@@ -48,6 +50,10 @@ def test_the_wire_agrees_with_the_client(tmp_path: Path) -> None:
         assert found[key]["p50"] == pytest.approx(found["client"][key]["p50"], abs=within)
         assert found[key]["p99"] >= found[key]["p50"] > 0
     assert found["tokens_per_second"] > 0
+    assert 0 < found["kv_cache_hit_ratio"] < 1
+    if not driver.lacking():
+        assert len(found["gpus"]) == 4
+        assert all(0 < g["memory_used_bytes"] < g["memory_total_bytes"] for g in found["gpus"])
 
 
 @pytest.mark.e2e

@@ -25,9 +25,11 @@ TRUTH = Summary(
 
 
 def state(requests: int = 17, failed: int = 0, absence: str | None = None) -> dict[str, Any]:
-    collector = {"name": "probes", "state": "blind" if absence else "firing", "absence": absence}
+    probes = {"name": "probes", "state": "blind" if absence else "firing", "absence": absence}
+    others = [{"name": name, "state": "firing", "absence": None} for name in ("engine:0", "nvml")]
     return {
-        "collectors": [collector],
+        "collectors": [probes, *others],
+        "gpus": [{"gpu": "0", "state": "ok"}],
         "totals": {"downstream": {"requests": requests, "failed": failed}},
         "engines": [
             {
@@ -39,7 +41,14 @@ def state(requests: int = 17, failed: int = 0, absence: str | None = None) -> di
     }
 
 
-GOOD = Figures(state(), TRUTH, "envoy", "tiny")
+GOOD = Figures(state(), TRUTH, "envoy", "tiny", gpu=True)
+
+
+def without(*names: str) -> dict[str, Any]:
+    """A state in which nobody reads some sources."""
+    found = state()
+    found["collectors"] = [one for one in found["collectors"] if one["name"] not in names]
+    return found
 
 
 def test_a_good_run_has_no_trouble() -> None:
@@ -56,6 +65,14 @@ def test_a_good_run_has_no_trouble() -> None:
         (replace(GOOD, state=state(failed=1)), "1 requests failed on the wire"),
         (replace(GOOD, state=state(absence="refused")), "probes is blind: refused"),
         (replace(GOOD, truth=None), "no summary"),
+        (replace(GOOD, state=without("probes")), "no collector reads the wire"),
+        (replace(GOOD, state=without("engine:0")), "no collector reads the engines"),
+        (replace(GOOD, state=without("nvml")), "no collector reads the GPUs"),
+        (replace(GOOD, state={**state(), "gpus": []}), "no GPU was seen"),
+        (
+            replace(GOOD, state={**state(), "gpus": [{"gpu": "3", "state": "lost"}]}),
+            "GPU 3 is lost",
+        ),
         (replace(GOOD, truth=replace(TRUTH, failed=1, failures={"reset": 1})), "reset"),
     ],
 )

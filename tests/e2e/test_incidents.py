@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rig.ports import free_ports
 from rig.sidecar import Sidecar
 from rig.stack import Plan, Stack
 from sidecar.testing import wait_for
@@ -25,10 +26,11 @@ pytestmark = [
 @contextmanager
 def observed(folder: Path, gateway: str = "envoy") -> Iterator[tuple[Stack, Sidecar]]:
     """A stack under load with a sidecar that sees it."""
-    from rig.ports import free_ports
-
-    stack = Stack(Plan(gateway=gateway, folder=folder, load=False, rate=3.0))
-    sidecar = Sidecar(stack, *free_ports([0]))
+    # Ports of its own: another test may run the demo on the usual ones at the same time.
+    gateway_port, admin, engine, page = free_ports([0, 0, 0, 0])
+    ports = {"gateway_port": gateway_port, "admin_port": admin, "engine_port": engine}
+    stack = Stack(Plan(gateway=gateway, folder=folder, load=False, rate=3.0, **ports))
+    sidecar = Sidecar(stack, page)
     try:
         sidecar.start()
         stack.start()

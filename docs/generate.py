@@ -32,6 +32,7 @@ def metrics_page() -> str:
         "The wire, per request": [m for m in declared if m.name in wire],
         "Engines": [m for m in declared if m.name.startswith("modelprobe_engine_")],
         "Listening sockets": [m for m in declared if m.name.startswith("modelprobe_listener_")],
+        "The Kubernetes node": [m for m in declared if m.name.startswith("modelprobe_node_")],
         "GPUs": [m for m in declared if m.name.startswith(("modelprobe_gpu", _SUPPORTED))],
         "The kernel's log": [m for m in declared if m.name.startswith("modelprobe_kmsg_")],
         "Pressure and limits": [

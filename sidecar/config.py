@@ -117,6 +117,24 @@ class PressureSettings(_Section):
     interval_seconds: Seconds = Field(default=5.0, description="Time between two readings.")
 
 
+class KubernetesSettings(_Section):
+    """The Kubernetes Node we run on: whether it gives out all of its GPUs."""
+
+    node: Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9.-]{0,252})?$")] = Field(
+        default="", description="Its name (`spec.nodeName`); empty: not read."
+    )
+    api: Annotated[str, Field(pattern=r"^https://[^@/ ]+/?$")] = Field(
+        default="https://kubernetes.default.svc", description="The API server."
+    )
+    service_account: Path = Field(
+        default=Path("/var/run/secrets/kubernetes.io/serviceaccount"),
+        description="Folder with `token` and `ca.crt`; the account needs `get` on `nodes`.",
+    )
+    resource: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]*$")] = Field(
+        default="nvidia.com/", description="Start of the resource names that are GPUs."
+    )
+
+
 class ExportSettings(_Section):
     """The read-only listener."""
 
@@ -142,6 +160,7 @@ class Settings(BaseSettings):
     wire: WireSettings = WireSettings()
     gpu: GpuSettings = GpuSettings()
     kmsg: KmsgSettings = KmsgSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
     pressure: PressureSettings = PressureSettings()
     export: ExportSettings = ExportSettings()
     log_level: Annotated[str, Field(pattern=r"^(debug|info|warning|error)$")] = Field(

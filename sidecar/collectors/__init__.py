@@ -13,6 +13,7 @@ COLLECTORS: dict[str, str] = {
     "engine": "sidecar.collectors.engine:from_settings",
     "kmsg": "sidecar.collectors.kmsg:from_settings",
     "listeners": "sidecar.collectors.listeners:from_settings",
+    "node": "sidecar.collectors.node:from_settings",
     "nvml": "sidecar.collectors.nvml:from_settings",
     "pressure": "sidecar.collectors.pressure:from_settings",
     "probes": "sidecar.collectors.probes:from_settings",

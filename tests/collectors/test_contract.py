@@ -16,6 +16,7 @@ SETTINGS = Settings.model_validate(
         "engines": [{"name": "r0", "url": "http://127.0.0.1:9"}],
         "gpu": {"enabled": "always"},
         "kmsg": {"enabled": True},
+        "kubernetes": {"node": "n-1"},
         "wire": {"socket": "/nonexistent/p.sock", "ports": [{"port": 8080}]},
     }
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sidecar.collectors import listeners
+from sidecar.collectors import listeners, node
+from sidecar.collectors.nvml import metrics as gpu_metrics
 from sidecar.export.page.observations import failing, lumps, observe
 from sidecar.signals import Leg, Sample
 from sidecar.windows import LegWindow
@@ -105,3 +106,31 @@ def test_a_server_that_is_gone_or_does_not_accept_is_told(sample: Sample, said: 
     snapshot = made.snapshot(samples=(sample,), collectors=made.tap_blind().collectors)
     sentences = [s.replace("\N{NO-BREAK SPACE}", " ") for s in observe(snapshot)]
     assert sentences == ([said] if said else [])
+
+
+def node_samples(given: float, hours: float) -> tuple[Sample, ...]:
+    labels = (("node", "n-1"), ("resource", "nvidia.com/gpu"))
+    since = Sample(node.WITHHELD_SINCE.name, made.AT - hours * 3600, labels)
+    figures = ((node.CAPACITY.name, 8.0), (node.ALLOCATABLE.name, given))
+    said = tuple(Sample(name, value, labels) for name, value in figures)
+    return (*said, since) if given < 8 else said
+
+
+def test_fc31_capacity_not_restored_is_apart_from_the_cards_health() -> None:
+    """FC-31 D: the node holds one back; with every card well the device plugin is named."""
+    cards = tuple(
+        Sample(gpu_metrics.STATE.name, 1.0, (("gpu", n), ("uuid", f"GPU-{n}"), ("state", "ok")))
+        for n in "01234567"
+    )
+    (sentence,) = observe(made.snapshot(samples=node_samples(7, 6) + cards))
+    assert sentence.replace("\N{NO-BREAK SPACE}", " ") == (
+        "Capacity not restored: node n-1 gives out 7 of 8 nvidia.com/gpu, for at least "
+        "6 h 0 min; every card seen here is well, so look at the device plugin."
+    )
+
+
+def test_fc31_without_cards_nobody_is_named() -> None:
+    """With no card in sight the sentence keeps to what the node says."""
+    (sentence,) = observe(made.snapshot(samples=node_samples(7, 6)))
+    assert "device plugin" not in sentence
+    assert observe(made.snapshot(samples=node_samples(8, 6))) == ()

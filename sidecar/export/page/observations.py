@@ -5,6 +5,7 @@ each gives a sentence or None, claims no cause beyond the numbers, and is silent
 from __future__ import annotations
 
 from sidecar.collectors import listeners
+from sidecar.export.page.capacity import withheld
 from sidecar.export.page.units import count, duration
 from sidecar.signals import CollectorState, Leg, Sample
 from sidecar.state import WIRE_COLLECTOR, Snapshot
@@ -76,7 +77,7 @@ def observe(snapshot: Snapshot) -> tuple[str, ...]:
     """Every sentence that holds now, the most telling first; of the wire none while the tap is
     blind.
     """
-    found: list[str | None] = [*deaf(snapshot)]
+    found: list[str | None] = [*deaf(snapshot), *withheld(snapshot)]
     tap = snapshot.collector(WIRE_COLLECTOR)
     if tap is not None and tap.state is not CollectorState.BLIND:
         windows = {window.leg: window for window in snapshot.windows}

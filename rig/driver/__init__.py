@@ -20,11 +20,24 @@ CACHE = HERE.parents[1] / ".cache" / "driver"
 LIBRARIES = ("libcuda.so.1", "libcudart.so.13", "libnvidia-ml.so.1", "libnccl.so.2")
 Value = str | int | float
 
-__all__ = ["Configuration", "Unavailable", "build", "environment", "inject_xid", "lacking", "post"]
+__all__ = [
+    "Configuration",
+    "Refused",
+    "Unavailable",
+    "build",
+    "environment",
+    "inject_xid",
+    "lacking",
+    "post",
+]
 
 
 class Unavailable(Exception):
     """The stand-ins cannot be built here; the message says what to install."""
+
+
+class Refused(Exception):
+    """The stand-in machine does not take an order; the message says why, and what to do."""
 
 
 def lacking() -> str:
@@ -142,13 +155,19 @@ class Configuration:
 
 
 def post(folder: Path, words: str) -> None:
-    """Posts one event, as in ``xid 79 device 0`` or ``type 2 data 0 device 0 gi 1 ci 0``."""
-    subprocess.run(
+    """Posts one event, as in ``xid 79 device 0`` or ``type 2 data 0 device 0 gi 1 ci 0``.
+
+    Raises `Refused` for words that are no event, and for a state that cannot be used.
+    """
+    done = subprocess.run(
         [str(build() / "standin"), "event", *words.split()],
         env={**os.environ, **environment(folder)},
-        check=True,
+        check=False,
         capture_output=True,
+        text=True,
     )
+    if done.returncode:
+        raise Refused(done.stderr.strip())
 
 
 def inject_xid(folder: Path, xid: int, device: int = 0) -> None:

@@ -19,7 +19,8 @@ struct waiting { /* work behind something that is not over yet, a collective or 
 	int (*done)(void *arg, uint64_t now, uint64_t *finish);
 	void (*release)(void *arg);
 	void *arg;
-	int spins;
+	uint64_t what;			/* of a collective, see spin_what; else 0 */
+	uint64_t put;			/* when it came on the stream */
 	uint64_t then;			/* ns of work behind it */
 	struct mark *marks;		/* events recorded behind it */
 	struct waiting *next;
@@ -39,6 +40,7 @@ struct CUstream_st {
 	CUgraph capture;
 	uint64_t tail;			/* when all that is known of will be over */
 	struct waiting *first, *last;
+	struct spin *spin;		/* where readers see that a collective runs on it */
 	CUstream next;
 };
 
@@ -117,7 +119,9 @@ void allocation_remove(struct allocation *allocation);
 CUstream stream_of(CUstream stream, int per_thread, CUcontext context); /* 0 when it is none */
 void stream_advance(CUstream stream, uint64_t now);	/* cuda_lock held */
 void stream_work(CUstream stream, uint64_t ns);		/* cuda_lock held */
-void stream_wait(CUstream stream, struct waiting *waiting);
+void stream_wait(CUstream stream, struct waiting *waiting);	/* cuda_lock held */
+void spin_show(CUstream stream);			/* its head has changed; cuda_lock held */
+void spin_credit(CUstream stream, uint64_t until);	/* its head is over; cuda_lock held */
 int stream_finish(CUstream stream);			/* waits; OK or the sticky error */
 void stream_drop(CUstream stream);			/* cuda_lock held */
 uint64_t function_cost(CUfunction function, int device, int *trap);

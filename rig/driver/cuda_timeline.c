@@ -20,13 +20,11 @@ CUstream stream_of(CUstream stream, int per_thread, CUcontext context)
 static void free_first(CUstream stream)
 {
 	struct waiting *waiting = stream->first;
-	struct share *share = share_of(stream->context->device);
 
 	stream->first = waiting->next;
 	if (!stream->first)
 		stream->last = 0;
-	if (waiting->spins && share && share->spinning)
-		__atomic_fetch_sub(&share->spinning, 1, __ATOMIC_RELAXED);
+	spin_show(stream);
 	if (waiting->release)
 		waiting->release(waiting->arg);
 	free(waiting);
@@ -44,6 +42,7 @@ void stream_advance(CUstream stream, uint64_t now)
 		finish = now;
 		if (!waiting->done(waiting->arg, now, &finish))
 			break;
+		spin_credit(stream, finish);
 		if (finish > stream->tail)
 			stream->tail = finish;
 		while (waiting->marks) {
@@ -89,19 +88,19 @@ void stream_work(CUstream stream, uint64_t ns)
 
 void stream_wait(CUstream stream, struct waiting *waiting)
 {
-	struct share *share = share_of(stream->context->device);
-
+	waiting->put = now_ns();
 	if (stream->last)
 		stream->last->next = waiting;
 	else
 		stream->first = waiting;
 	stream->last = waiting;
-	if (waiting->spins && share)
-		__atomic_fetch_add(&share->spinning, 1, __ATOMIC_RELAXED);
+	spin_show(stream);
 }
 
 void stream_drop(CUstream stream)
 {
+	if (stream->first)
+		spin_credit(stream, now_ns());
 	while (stream->first) {
 		while (stream->first->marks) {
 			struct mark *mark = stream->first->marks;
@@ -135,53 +134,3 @@ int stream_finish(CUstream stream)
 			return OK;
 	}
 }
-
-static int table_wait(void *handle, int (*done)(void *, uint64_t, uint64_t *), void (*release)(void *),
-		      void *arg)
-{
-	CUcontext context = current();
-	CUstream stream = context && context->alive ? stream_of(handle, 0, context) : 0;
-	struct waiting *waiting = calloc(1, sizeof(*waiting));
-
-	if (!stream || !waiting) {
-		free(waiting);
-		return E_CONTEXT;
-	}
-	waiting->done = done;
-	waiting->release = release;
-	waiting->arg = arg;
-	waiting->spins = 1;
-	pthread_mutex_lock(&cuda_lock);
-	stream_wait(stream, waiting);
-	pthread_mutex_unlock(&cuda_lock);
-	return OK;
-}
-
-static int table_place(void *handle, uint64_t *at, uint64_t *after)
-{
-	CUcontext context = current();
-	CUstream stream;
-	uint64_t now = now_ns();
-
-	if (sticky_error())
-		return sticky_error();
-	stream = context && context->alive ? stream_of(handle, 0, context) : 0;
-	if (!stream)
-		return context && !context->alive ? E_DESTROYED : E_CONTEXT;
-	pthread_mutex_lock(&cuda_lock);
-	stream_advance(stream, now);
-	*after = stream->last ? stream->last->then : 0;
-	*at = !stream->last && stream->tail > now ? stream->tail : now;
-	pthread_mutex_unlock(&cuda_lock);
-	return OK;
-}
-
-static int table_device(void *handle)
-{
-	CUcontext context = current();
-
-	(void)handle;
-	return context && context->alive ? context->device : -1;
-}
-
-const struct stream_table stream_table = { sizeof(stream_table), table_wait, table_place, table_device };

@@ -4,8 +4,12 @@
 #include "settings.h"
 #include "state.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define XID 8ull	/* nvmlEventTypeXidCriticalError */
 
@@ -13,6 +17,20 @@ void event_post(struct state *state, struct event event)
 {
 	state->events[state->posted % EVENTS] = event;
 	__atomic_fetch_add(&state->posted, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&state->bell, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &state->bell, FUTEX_WAKE, INT_MAX, 0, 0, 0);
+}
+
+uint32_t events_heard(const struct state *state)
+{
+	return __atomic_load_n(&state->bell, __ATOMIC_ACQUIRE);
+}
+
+void events_wait(struct state *state, uint32_t heard, uint64_t ns)
+{
+	struct timespec most = { (time_t)(ns / 1000000000ull), (long)(ns % 1000000000ull) };
+
+	syscall(SYS_futex, &state->bell, FUTEX_WAIT, heard, &most, 0, 0);
 }
 
 static uint64_t word(const char *text, const char *name, uint64_t fallback)

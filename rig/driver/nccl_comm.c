@@ -14,19 +14,6 @@
 
 #define POLL_NS 500000ull
 
-int nccl_enter(const char *name, struct ncclComm *comm)
-{
-	int sticky, code;
-
-	settings_look();
-	if (!state_get())
-		return C_SYSTEM;
-	if (comm && comm->magic != MAGIC_COMM)
-		return C_ARGUMENT;
-	code = gate(name, comm ? comm->device : ANY_DEVICE, &sticky);
-	return code;
-}
-
 static const struct stream_table *table;
 
 static void find_driver(void)
@@ -112,7 +99,6 @@ struct ncclComm *comm_new(uint64_t id, int ranks, int rank, int blocking)
 	comm = calloc(1, sizeof(*comm));
 	if (!comm)
 		return 0;
-	comm->magic = MAGIC_COMM;
 	comm->id = id;
 	comm->rank = rank;
 	comm->ranks = ranks;
@@ -172,18 +158,27 @@ int comm_error(struct ncclComm *comm)
 {
 	uint64_t patience = (uint64_t)(setting_real(ANY_DEVICE, "nccl.remote_error_after", 2) * 1e9);
 	struct communicator *there = shared(comm);
-	uint64_t now = now_ns();
 	int gone = !there || missing(there, 1), waiting = there && missing(there, 0);
+	uint64_t since = __atomic_load_n(&comm->missed_at, __ATOMIC_ACQUIRE), now = now_ns();
 
-	if (!gone)
-		comm->missed_at = 0;
-	else if (!comm->missed_at)
-		comm->missed_at = now;
-	if (gone && now - comm->missed_at >= patience)
+	since = !gone ? 0 : since ? since : now; /* several threads may ask: each by its own copy */
+	__atomic_store_n(&comm->missed_at, since, __ATOMIC_RELEASE);
+	if (gone && now - since >= patience)
 		return C_REMOTE;
 	if (!waiting)
-		comm->joined = 1;
-	return comm->joined || comm->aborted ? C_OK : C_PROGRESS;
+		__atomic_store_n(&comm->joined, 1, __ATOMIC_RELEASE);
+	return __atomic_load_n(&comm->joined, __ATOMIC_ACQUIRE) ||
+			       __atomic_load_n(&comm->aborted, __ATOMIC_ACQUIRE) ? C_OK : C_PROGRESS;
+}
+
+int comm_usable(struct ncclComm *comm)
+{
+	int code;
+
+	if (!comm)
+		return C_ARGUMENT;
+	code = __atomic_load_n(&comm->joined, __ATOMIC_ACQUIRE) ? C_OK : comm_error(comm);
+	return code == C_PROGRESS ? (comm->blocking ? comm_wait(comm) : C_ARGUMENT) : code;
 }
 
 int comm_wait(struct ncclComm *comm)
@@ -191,26 +186,11 @@ int comm_wait(struct ncclComm *comm)
 	for (;;) {
 		int code = comm_error(comm);
 
+		if (__atomic_load_n(&comm->aborted, __ATOMIC_ACQUIRE))
+			return C_INTERNAL; /* by another thread, and so its handle is gone */
 		if (code != C_PROGRESS)
 			return code;
 		settings_look();
 		sleep_until(now_ns() + POLL_NS);
 	}
-}
-
-void comm_drop(struct ncclComm *comm)
-{
-	struct state *state = state_get();
-	struct communicator *there;
-
-	state_lock(state);
-	there = shared(comm);
-	if (there)
-		there->members[comm->rank].left = 1;
-	state_unlock(state);
-	comm->magic = 0;
-	if (__atomic_load_n(&comm->holds, __ATOMIC_ACQUIRE) == 0)
-		free(comm);
-	else
-		__atomic_store_n(&comm->released, 1, __ATOMIC_RELEASE); /* the last place frees it */
 }

@@ -54,12 +54,21 @@ static ncclResult_t open_rank(ncclComm_t *out, int ranks, uint64_t id, int rank,
 		free(comm);
 		return (ncclResult_t)code;
 	}
+	comm_publish(comm);
 	*out = comm;
 	if (depth && opened < RANKS) {
 		opening[opened++] = comm;
 		return C_OK;
 	}
-	return (ncclResult_t)(blocking ? comm_wait(comm) : C_PROGRESS);
+	code = blocking ? comm_wait(comm) : C_PROGRESS;
+	comm_let_go(&comm);
+	return (ncclResult_t)code;
+}
+
+static void let_openings_go(void)
+{
+	while (opened)
+		comm_let_go(&opening[--opened]);
 }
 
 static uint64_t id_of(const ncclUniqueId *unique)
@@ -97,9 +106,10 @@ API ncclResult_t ncclCommInitAll(ncclComm_t *out, int count, const int *devices)
 	for (i = 0; i < count && !code; i++)
 		code = (int)open_rank(&out[i], count, id, i, 1);
 	depth--;
-	opened = depth ? opened : 0;
 	for (i = 0; i < count && !code; i++)
 		code = comm_wait(out[i]);
+	if (!depth)
+		let_openings_go();
 	return (ncclResult_t)code;
 }
 
@@ -121,7 +131,7 @@ API ncclResult_t ncclGroupEnd(void)
 		return C_OK;
 	for (i = 0; i < opened && !code; i++)
 		code = opening[i]->blocking ? comm_wait(opening[i]) : C_PROGRESS;
-	opened = 0;
+	let_openings_go();
 	return (ncclResult_t)code;
 }
 
@@ -147,7 +157,8 @@ API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *
 	__atomic_store_n(&me->splits, turn, __ATOMIC_RELEASE);
 	for (rank = 0; rank < (uint32_t)comm->ranks; rank++)
 		while (__atomic_load_n(&there->members[rank].splits, __ATOMIC_ACQUIRE) < turn) {
-			if (comm_error(comm) == C_REMOTE || comm->aborted)
+			if (comm_error(comm) == C_REMOTE ||
+			    __atomic_load_n(&comm->aborted, __ATOMIC_ACQUIRE))
 				return C_REMOTE;
 			sleep_until(now_ns() + 500000);
 		}
@@ -188,66 +199,4 @@ API ncclResult_t ncclCommAbort(ncclComm_t comm)
 	__atomic_store_n(&comm->aborted, 1, __ATOMIC_RELEASE); /* what waits on a stream is over */
 	comm_drop(comm);
 	return C_OK;
-}
-
-API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
-{
-	ENTER(comm);
-	if (!comm || !out)
-		return C_ARGUMENT;
-	*out = (ncclResult_t)setting_whole(comm->device, "nccl.async_error", (uint64_t)comm_error(comm));
-	return C_OK;
-}
-
-API ncclResult_t ncclCommCount(const ncclComm_t comm, int *out)
-{
-	ENTER(comm);
-	if (!comm || !out)
-		return C_ARGUMENT;
-	*out = comm->ranks;
-	return C_OK;
-}
-
-API ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *out)
-{
-	ENTER(comm);
-	if (!comm || !out)
-		return C_ARGUMENT;
-	*out = comm->rank;
-	return C_OK;
-}
-
-API ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *out)
-{
-	ENTER(comm);
-	if (!comm || !out)
-		return C_ARGUMENT;
-	*out = comm->device;
-	return C_OK;
-}
-
-static APART const char *text_of(int code)
-{
-	static const char *const TEXTS[] = {
-		"no error", "unhandled cuda error", "unhandled system error", "internal error",
-		"invalid argument", "invalid usage", "remote process exited or there was a network error",
-		"NCCL operation in progress", "timeout",
-	};
-
-	return code >= 0 && code < 9 ? TEXTS[code] : "unknown result code";
-}
-
-API const char *ncclGetErrorString(ncclResult_t code)
-{
-	return text_of((int)code);
-}
-
-static APART const char *last_error(const struct ncclComm *comm)
-{
-	return comm && comm->missed_at ? "a rank of this communicator has gone" : "";
-}
-
-API const char *ncclGetLastError(ncclComm_t comm)
-{
-	return last_error(comm);
 }

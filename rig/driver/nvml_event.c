@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define KINDS 0xff9full
-#define POLL_NS 2000000ull
+#define LOOK_NS 20000000ull	/* events wake the waiter; the file, and a device lost by it, do not */
 
 struct nvmlEventSet_st {
 	uint64_t next;
@@ -93,12 +93,14 @@ static nvmlReturn_t wait_for(const char *name, nvmlEventSet_t set, nvmlEventData
 	uint64_t until = now_ns() + milliseconds * 1000000ull, now;
 	struct state *state = state_get();
 	struct event event;
+	uint32_t heard;
 	nvmlReturn_t code = (nvmlReturn_t)nvml_enter_system(name, 1);
 
 	if (code || !set || !out)
 		return code ? code : N_ARGUMENT;
 	for (;;) {
 		settings_look();
+		heard = events_heard(state);
 		if (take(state, set, &event))
 			break;
 		if (lost(set))
@@ -106,7 +108,7 @@ static nvmlReturn_t wait_for(const char *name, nvmlEventSet_t set, nvmlEventData
 		now = now_ns();
 		if (now >= until)
 			return N_TIMEOUT;
-		sleep_until(until - now < POLL_NS ? until : now + POLL_NS);
+		events_wait(state, heard, until - now < LOOK_NS ? until - now : LOOK_NS);
 	}
 	memset(out, 0, sizeof(*out));
 	out->device = device_handle((int)event.device);

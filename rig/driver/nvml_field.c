@@ -64,6 +64,18 @@ static const struct field FIELDS[] = {
 	{ 271, ULONG, "throttle.hw_power_brake", 0 },
 };
 
+/* Without links their fields are refused, unless the file has a figure for one. */
+static struct number of_key(int device, const struct field *field)
+{
+	struct number links = setting(device, "nvlinks", 0);
+	char text[128];
+
+	if (!strncmp(field->key, "nvlink", 6) && (links.code || !links.whole) &&
+	    (!strcmp(field->key, "nvlinks") || !setting_text(device, field->key, text, sizeof(text))))
+		return (struct number){ links.code ? links.code : N_UNSUPPORTED, 0, 0, 0 };
+	return setting(device, field->key, field->fallback);
+}
+
 static int known(int device, unsigned id, struct number *number)
 {
 	size_t i;
@@ -78,7 +90,7 @@ static int known(int device, unsigned id, struct number *number)
 	}
 	for (i = 0; i < sizeof(FIELDS) / sizeof(*FIELDS); i++)
 		if (FIELDS[i].id == id) {
-			*number = setting(device, FIELDS[i].key, FIELDS[i].fallback);
+			*number = of_key(device, &FIELDS[i]);
 			return FIELDS[i].type;
 		}
 	*number = (struct number){ N_UNSUPPORTED, 0, 0, 0 };

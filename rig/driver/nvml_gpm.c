@@ -13,7 +13,6 @@
 struct nvmlGpmSample_st {
 	int device, instance;
 	uint64_t at, busy;
-	int spinning;
 };
 
 struct metric { unsigned id; const char *name, *unit; double share; };
@@ -77,7 +76,6 @@ API nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
 static nvmlReturn_t sample(int device, int instance, nvmlGpmSample_t out)
 {
 	struct state *state = state_get();
-	int i;
 
 	if (!out)
 		return N_ARGUMENT;
@@ -86,10 +84,6 @@ static nvmlReturn_t sample(int device, int instance, nvmlGpmSample_t out)
 	state_sweep(state, 0);
 	*out = (struct nvmlGpmSample_st){ .device = device, .instance = instance, .at = now_ns() };
 	out->busy = busy_ever(state, device, instance, out->at);
-	for (i = 0; i < PROCESSES; i++)
-		if (state->processes[i].pid > 0 && state->processes[i].devices[device].spinning &&
-		    (instance < 0 || state->processes[i].devices[device].instance == instance))
-			out->spinning = 1;
 	return 0;
 }
 
@@ -123,8 +117,6 @@ static void answer(nvmlGpmMetric_t *metric, nvmlGpmSample_t from, nvmlGpmSample_
 	char key[40], text[64];
 	size_t i;
 
-	if (from->spinning && to->spinning)
-		busy = 1;
 	busy = busy < 1 ? busy : 1;
 	for (i = 0; i < sizeof(METRICS) / sizeof(*METRICS); i++)
 		if (METRICS[i].id == metric->metricId)

@@ -158,7 +158,7 @@ API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProces
 			out[found].pid = (unsigned)state->processes[i].pid +
 					 (unsigned)setting_whole(ANY_DEVICE, "pid_offset", 0);
 			out[found].timeStamp = stamp;
-			out[found].smUtil = (unsigned)(share_busy(share, now) * 100 + 0.5);
+			out[found].smUtil = (unsigned)(share_busy(state, share, now) * 100 + 0.5);
 		}
 		found++;
 	}

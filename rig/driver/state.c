@@ -32,34 +32,64 @@ static void initialise(struct state *state)
 	pthread_mutex_init(&state->lock, &how);
 	pthread_mutexattr_destroy(&how);
 	state->size = sizeof(*state);
+	state->layout = LAYOUT;
 	state->born_at = now_ns();
 	__atomic_store_n(&state->magic, MAGIC, __ATOMIC_RELEASE);
 }
 
-/* Under flock: a maker killed half way leaves a file without the magic, and the next one begins anew. */
-static struct state *map_file(const char *path)
+/* Why the file cannot be used, 0 when it can. A maker killed half way leaves one without the magic. */
+static const char *unfit(int fd, const struct stat *is)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	struct state *state = MAP_FAILED;
+	uint64_t head[3] = { 0 }; /* magic, size, layout, in every build */
+	int whole;
+
+	if (!S_ISREG(is->st_mode) ||
+	    (is->st_uid != geteuid() && geteuid() != 0)) /* root's engines, a user's reader */
+		return "is no file of this user: name another";
+	if (is->st_size == 0)
+		return 0;
+	whole = pread(fd, head, sizeof(head), 0) == sizeof(head);
+	if (whole && head[0] == MAGIC)
+		return head[1] == sizeof(struct state) && head[2] == LAYOUT &&
+			       is->st_size == sizeof(struct state) ? 0 :
+		       "is of another build of these libraries: end the processes that use it, then remove it";
+	return whole && !head[0] && is->st_size == sizeof(struct state) ? 0 :
+	       "is no state of these libraries: name another file";
+}
+
+static struct state *map_open(int fd, const char **why)
+{
+	struct state *state;
 	struct stat is;
 
-	if (fd < 0)
+	*why = fstat(fd, &is) == 0 ? unfit(fd, &is) : strerror(errno);
+	if (*why)
 		return 0;
-	while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
-		;
-	if (fstat(fd, &is) == 0 && S_ISREG(is.st_mode) &&
-	    (is.st_uid == geteuid() || geteuid() == 0) && /* root's engines, a user's reader */
-	    (is.st_size == sizeof(*state) || (is.st_size == 0 && ftruncate(fd, sizeof(*state)) == 0)))
-		state = mmap(0, sizeof(*state), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (state != MAP_FAILED && state->magic != MAGIC)
+	*why = "cannot be given its size: make room on its file system";
+	if (is.st_size == 0 && ftruncate(fd, sizeof(*state)) < 0)
+		return 0;
+	state = mmap(0, sizeof(*state), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (state == MAP_FAILED)
+		return 0;
+	if (state->magic != MAGIC)
 		initialise(state);
-	flock(fd, LOCK_UN); /* the mapping keeps the open file, and so the lock, beyond close */
-	close(fd);
-	if (state == MAP_FAILED) {
-		errno = EINVAL;
-		return 0;
-	}
 	return state;
+}
+
+static void map_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	const char *why = fd < 0 ? strerror(errno) : 0;
+
+	if (fd >= 0) {
+		while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
+			;
+		mapped = map_open(fd, &why);
+		flock(fd, LOCK_UN); /* the mapping keeps the open file, and so the lock, beyond close */
+		close(fd);
+	}
+	if (!mapped)
+		fprintf(stderr, "modelprobe stand-in: MODELPROBE_STANDIN_STATE, %s: %s\n", path, why);
 }
 
 static void map_once(void)
@@ -67,9 +97,7 @@ static void map_once(void)
 	const char *path = getenv("MODELPROBE_STANDIN_STATE");
 
 	if (path && *path) {
-		mapped = map_file(path);
-		if (!mapped)
-			fprintf(stderr, "modelprobe stand-in: cannot use %s: %s\n", path, strerror(errno));
+		map_file(path);
 		return;
 	}
 	mapped = mmap(0, sizeof(*mapped), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

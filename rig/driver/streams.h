@@ -12,8 +12,9 @@
 
 struct stream_table {
 	unsigned long size;
-	/* `done` may be called by any thread that looks at the stream; `release` once, when over. */
-	int (*wait)(void *stream, int (*done)(void *arg, uint64_t now, uint64_t *finish),
+	/* `what`: see spin_what. `done` may be called by any thread that looks at the stream; `release` once, when over. */
+	int (*wait)(void *stream, uint64_t what,
+		    int (*done)(void *arg, uint64_t now, uint64_t *finish),
 		    void (*release)(void *arg), void *arg);
 	/* When a piece of work put on the stream now would begin: at *at, or *after ns behind a wait. */
 	int (*place)(void *stream, uint64_t *at, uint64_t *after);

@@ -1,7 +1,7 @@
 """The inside of a `Process`: calls the stand-ins as it is told, one line of JSON a call.
 
-``&`` among the arguments stands for a place for 64 bits that the call fills; the reply lists the
-code and what was put there. Run with the stand-ins' environment; imports nothing of the project.
+Run with the stand-ins' environment; imports nothing of the project. How arguments are written
+stands in `calling`.
 """
 
 from __future__ import annotations
@@ -16,39 +16,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pynvml
+from calling import Unique, library, pointed, raw
 
-FILES = {"cuda": "libcuda.so.1", "cudart": "libcudart.so.13", "nccl": "libnccl.so.2"}
-libraries: dict[str, ctypes.CDLL] = {}
+__all__ = ["pointed"]  # called by name from the other end
+
 threads: dict[int, tuple[threading.Thread, list[Any]]] = {}
 kept: list[Any] = []
-
-
-class Unique(ctypes.Structure):
-    """ncclUniqueId, by value."""
-
-    _fields_ = (("internal", ctypes.c_char * 128),)
-
-
-def library(name: str) -> ctypes.CDLL:
-    """The library, loaded once."""
-    if name not in libraries:
-        libraries[name] = ctypes.CDLL(FILES[name])
-    return libraries[name]
-
-
-def raw(name: str, function: str, *args: Any) -> list[Any]:
-    """The code, then what the call put into each ``&``, or into a ``&f`` as float."""
-    outs: list[Any] = []
-    given: list[Any] = []
-    for arg in args:
-        if arg in ("&", "&f") and isinstance(arg, str):
-            outs.append(ctypes.c_float() if arg == "&f" else ctypes.c_uint64())
-            given.append(ctypes.byref(outs[-1]))
-        elif isinstance(arg, str):
-            given.append(ctypes.c_char_p(arg.encode()))
-        else:
-            given.append(arg if arg is None else ctypes.c_uint64(arg % 2**64))
-    return [getattr(library(name), function)(*given), *(out.value for out in outs)]
 
 
 def start(device: int = 0) -> int:
@@ -240,10 +213,7 @@ def join(identity: str, ranks: int, rank: int, context: int = 0) -> list[int]:
     """ncclCommInitRank: the code and the communicator."""
     if context:
         raw("cuda", "cuCtxSetCurrent", context)
-    comm = ctypes.c_uint64()
-    by_value = Unique.from_buffer_copy(bytes.fromhex(identity))
-    call = library("nccl").ncclCommInitRank
-    return [call(ctypes.byref(comm), ctypes.c_int(ranks), by_value, ctypes.c_int(rank)), comm.value]
+    return raw("nccl", "ncclCommInitRank", "&", ranks, {"id": identity}, rank)
 
 
 def reduce(comm: int, count: int = 1024, stream: int = 0) -> int:

@@ -63,11 +63,37 @@ def test_a_stopped_rank_stalls_the_rest_and_an_abort_frees_them(machine: Machine
     call = one.begin(context, "cuda", "cuStreamSynchronize", 0)
     assert one.ended(call, 0.15) is None
     assert one.async_error(comm) == [0, 0]
-    assert one.nvml("nvmlDeviceGetUtilizationRates", 0)["gpu"] == 100
+    eventually(lambda: one.nvml("nvmlDeviceGetUtilizationRates", 0)["gpu"] == 100)
     assert one.raw("nccl", "ncclCommAbort", comm) == [0]
     assert one.ended(call, 5) == [0]
     assert one.cuda("cuStreamQuery", 0) == 0
     os.kill(other.pid, signal.SIGCONT)
+
+
+def test_an_abort_leaves_a_call_that_runs_its_communicator(machine: Machine) -> None:
+    """A watchdog asks for the error while another thread aborts: its call ends as it began."""
+    machine.configuration.set("delay.ncclCommGetAsyncError", "0.4 times 1")
+    process = machine.process(MALLOC_PERTURB_="165")  # what was freed is no communicator any more
+    context = process.start()
+    comm = process.join(process.unique(), 1, 0)[1]
+    call = process.begin(context, "nccl", "ncclCommGetAsyncError", comm, "&")
+    assert process.ended(call, 0.1) is None
+    assert process.raw("nccl", "ncclCommAbort", comm) == [0]
+    assert process.ended(call, 5) == [0, 0]
+    assert process.raw("nccl", "ncclCommGetAsyncError", comm, "&")[0] == 4
+
+
+def test_an_abort_ends_a_join_that_waits(machine: Machine) -> None:
+    """A rank that never comes is given up: the handle is there before the call is back with 3."""
+    process = machine.process(MALLOC_PERTURB_="165")
+    context = process.start()
+    room = process.cuda("cuMemHostAlloc", "&", 4096, 0)[1]
+    assert process.cuda("cuMemsetD8_v2", room, 0, 4096) == 0
+    identity = {"id": process.unique()}
+    call = process.begin(context, "nccl", "ncclCommInitRank", room, 2, identity, 0)
+    comm = eventually(lambda: process.peek(room, 1)[0])
+    assert process.raw("nccl", "ncclCommAbort", comm) == [0]
+    assert process.ended(call, 5) == [3]
 
 
 def test_a_stopped_rank_that_goes_on_lets_the_rest_go_on(machine: Machine) -> None:

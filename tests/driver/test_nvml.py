@@ -206,16 +206,6 @@ def test_random_failures_come_from_the_seed(machine: Machine) -> None:
     assert 15 < sum(runs[0]) < 46
 
 
-def test_nvlinks_are_absent_until_configured(machine: Machine) -> None:
-    """NOT_SUPPORTED without links; with them each has its own state and errors."""
-    process = machine.process()
-    assert process.nvml("nvmlDeviceGetNvLinkState", 0, 0)["error"] == 3
-    machine.configuration.update({"nvlinks": 4, "nvlink.2.state": 0, "nvlink.1.crc_flit": 9})
-    states = [process.nvml("nvmlDeviceGetNvLinkState", 0, link) for link in range(4)]
-    assert states == [1, 1, 0, 1]
-    assert process.nvml("nvmlDeviceGetNvLinkErrorCounter", 0, 1, 2) == 9
-
-
 def test_versions_can_be_parsed(machine: Machine) -> None:
     """Driver, NVML and CUDA versions look like versions; the file can say others."""
     process = machine.process()

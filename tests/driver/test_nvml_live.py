@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from rig import driver
 
 from .conftest import Machine, eventually
@@ -30,6 +33,23 @@ def test_events_are_chosen_by_kind_and_device(machine: Machine) -> None:
     driver.post(machine.folder, "type 2 data 0 device 1")
     assert process.event(1000)["eventType"] == 2
     assert process.event(0) == {"error": 10}
+
+
+def test_waiting_for_an_event_costs_little(machine: Machine) -> None:
+    """Half a second of waiting wakes up tens of times, for the file, and not hundreds."""
+    process = machine.process()
+    process.events(8, 0)
+    status = Path(f"/proc/{process.pid}/status")
+
+    def switches() -> int:
+        (count,) = re.findall(
+            r"^voluntary_ctxt_switches:\s+(\d+)", status.read_text(), re.MULTILINE
+        )
+        return int(count)
+
+    before = switches()
+    assert process.event(500) == {"error": 10}
+    assert switches() - before < 60
 
 
 def test_events_come_from_the_file_too_and_once(machine: Machine) -> None:

@@ -34,12 +34,39 @@ def test_the_state_is_private_and_made_once(machine: Machine) -> None:
 
 
 def test_a_file_that_is_none_of_ours_is_refused(machine: Machine) -> None:
-    """Another size, or a link: CUDA answers 999 and NVML too, nothing is overwritten."""
-    (machine.folder / "state").write_bytes(b"somebody else's")
+    """CUDA answers 999 and NVML too, nothing is overwritten, and the words say what to do."""
+    state = machine.folder / "state"
+    state.write_bytes(b"somebody else's, and longer than a head")
     process = machine.process(nvml=False)
     assert process.cuda("cuInit", 0) == 999
     assert process.nvml("nvmlInit")["error"] == 999
-    assert (machine.folder / "state").read_bytes() == b"somebody else's"
+    with pytest.raises(driver.Refused, match=f"{state}: is no state .* name another file"):
+        driver.inject_xid(machine.folder, 79)
+    assert state.read_bytes() == b"somebody else's, and longer than a head"
+
+
+@pytest.mark.parametrize("differs", ["size", "layout"])
+def test_a_state_of_another_build_is_named_as_that(machine: Machine, differs: str) -> None:
+    """Shorter, or of the same size with another layout: which file, and that it may be removed."""
+    state = machine.folder / "state"
+    driver.inject_xid(machine.folder, 79)
+    data = state.read_bytes()
+    other = data[:-4096] if differs == "size" else data[:16] + b"another!" + data[24:]
+    state.write_bytes(other)
+    with pytest.raises(driver.Refused, match=f"{state}: is of another build .* remove it"):
+        driver.inject_xid(machine.folder, 79)
+    assert state.read_bytes() == other
+    state.unlink()
+    driver.inject_xid(machine.folder, 79)
+
+
+def test_a_state_that_cannot_be_opened_says_why(machine: Machine) -> None:
+    """A link is not followed, a folder that is not there is not made."""
+    (machine.folder / "state").symlink_to("elsewhere")
+    with pytest.raises(driver.Refused, match=r"MODELPROBE_STANDIN_STATE, .*: Too many levels"):
+        driver.inject_xid(machine.folder, 79)
+    with pytest.raises(driver.Refused, match="No such file or directory"):
+        driver.inject_xid(machine.folder / "nowhere", 79)
 
 
 def test_killed_processes_leave_nothing_behind(machine: Machine) -> None:

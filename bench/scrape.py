@@ -17,8 +17,9 @@ from dataclasses import replace
 from http.client import HTTPConnection
 from multiprocessing import get_context
 
-from sidecar import buckets, engines
+from sidecar import buckets
 from sidecar.app import bind, declared_metrics, spare_garbage_collection
+from sidecar.engines import canonical
 from sidecar.signals import Leg, Sample
 from sidecar.state import Snapshot, State
 from sidecar.testing import timing
@@ -49,7 +50,7 @@ def made_snapshot(series: int, seed: int) -> Snapshot:
                 )
     state.apply("probes", timings, time.time())
     wire = 22 * (len(buckets.TTFT_BOUNDS) + len(buckets.ITL_BOUNDS) + len(buckets.REQUEST_BOUNDS))
-    metrics = (engines.RUNNING, engines.WAITING, engines.GENERATED_TOKENS)
+    metrics = (canonical.RUNNING, canonical.WAITING, canonical.GENERATED_TOKENS)
     samples = [
         Sample(metric.name, rng.random() * 1e4, (("engine", "vllm"), ("replica", f"r{i}")))
         for i in range(max(0, (series - wire) // len(metrics)))

@@ -13,6 +13,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from docs.engines_page import page
 from sidecar import traffic
 from sidecar.app import declared_metrics
 from sidecar.collectors import COLLECTORS
@@ -31,6 +32,10 @@ def metrics_page() -> str:
     groups = {
         "The wire, per request": [m for m in declared if m.name in wire],
         "Engines": [m for m in declared if m.name.startswith("modelprobe_engine_")],
+        "Gateways": [m for m in declared if m.name.startswith("modelprobe_gateway_")],
+        "What is read from engines and gateways, and how well": [
+            m for m in declared if m.name.startswith("modelprobe_target_")
+        ],
         "Listening sockets": [m for m in declared if m.name.startswith("modelprobe_listener_")],
         "The Kubernetes node": [m for m in declared if m.name.startswith("modelprobe_node_")],
         "GPUs": [m for m in declared if m.name.startswith(("modelprobe_gpu", _SUPPORTED))],
@@ -124,12 +129,21 @@ def _first_line(model: type[BaseModel]) -> str:
     return (model.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
 
 
-PAGES = {"metrics.md": metrics_page, "configuration.md": configuration_page}
+def engines_page() -> str:
+    """What each engine's names are here."""
+    return page(_MARK)
+
+
+PAGES = {
+    "metrics.md": metrics_page,
+    "configuration.md": configuration_page,
+    "engines.md": engines_page,
+}
 
 
 def stale() -> list[str]:
     """The pages whose text is not what the code says now."""
-    return [name for name, page in PAGES.items() if _read(DOCS / name) != page()]
+    return [name for name, write in PAGES.items() if _read(DOCS / name) != write()]
 
 
 def _read(path: Path) -> str | None:
@@ -143,8 +157,8 @@ def main(arguments: Iterable[str]) -> int:
         for name in found:
             sys.stderr.write(f"docs/{name} is stale: run ./run docs\n")
         return int(bool(found))
-    for name, page in PAGES.items():
-        (DOCS / name).write_text(page(), encoding="utf-8")
+    for name, write in PAGES.items():
+        (DOCS / name).write_text(write(), encoding="utf-8")
     return 0
 
 

@@ -18,20 +18,21 @@ from typing import NoReturn
 import structlog
 import uvicorn
 
-from sidecar import __version__, engines, traffic
+from sidecar import __version__, traffic
 from sidecar.addresses import split_address
 from sidecar.collectors import COLLECTORS, Collector
 from sidecar.config import ConfigError, Settings
-from sidecar.export import gpus
+from sidecar.engines import canonical
 from sidecar.export.server import CalmServer, ImpatientProtocol, raise_descriptor_limit
 from sidecar.pipeline import Pipeline
+from sidecar.readings import gpus
 from sidecar.signals import Metric
 from sidecar.state import Plotted, State
 
 PLOTTED = (
-    Plotted(engines.GENERATED_TOKENS.name),
-    Plotted(engines.RUNNING.name),
-    Plotted(engines.WAITING.name),
+    Plotted(canonical.GENERATED_TOKENS.name),
+    Plotted(canonical.RUNNING.name),
+    Plotted(canonical.WAITING.name),
     *gpus.PLOTTED,
 )
 Load = Callable[[], Settings]

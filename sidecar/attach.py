@@ -22,8 +22,8 @@ from sidecar import privileges
 from sidecar.collectors.engine import EngineCollector
 from sidecar.config import (
     ConfigError,
-    EngineSettings,
     Settings,
+    TargetSettings,
     WireSettings,
     from_values,
 )
@@ -39,25 +39,31 @@ def settings_for(
     engines: list[str],
     listen: str | None,
     interval_seconds: float = 5.0,
+    gateways: tuple[str, ...] = (),
 ) -> Settings:
     """Settings of the command line; the environment's stand above. ConfigError on bad ones."""
     wire = [{"port": port, "leg": Leg.DOWNSTREAM} for port in ports]
     wire += [{"port": port, "leg": Leg.UPSTREAM} for port in upstream_ports]
     values: dict[str, object] = {"wire": {"ports": wire}}
     urls = engines or find_engines([*upstream_ports, *ports])
-    deadline = min(4.0, interval_seconds)
-    values["engines"] = [
-        {
-            "name": _name(url),
-            "url": url,
-            "interval_seconds": interval_seconds,
-            "deadline_seconds": deadline,
-        }
-        for url in urls
-    ]
+    values["engines"] = [_target(url, interval_seconds) for url in urls]
+    values["gateways"] = [_target(url, interval_seconds) for url in gateways]
     if listen:
         values["export"] = {"listen": listen}
     return from_values("command line", values)
+
+
+def _target(url: str, interval_seconds: float) -> dict[str, object]:
+    """Settings of a metrics URL; without a path the default one is read."""
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    target: dict[str, object] = {
+        "name": _name(url),
+        "url": f"{scheme}{mark}{host}",
+        "interval_seconds": interval_seconds,
+        "deadline_seconds": min(4.0, interval_seconds),
+    }
+    return {**target, "metrics_path": f"{slash}{path}"} if path else target
 
 
 def _name(url: str) -> str:
@@ -77,7 +83,7 @@ def find_engines(ports: list[int]) -> list[str]:
 
 
 def _is_engine(url: str) -> bool:
-    collector = EngineCollector(EngineSettings(name="probe", url=url, deadline_seconds=2))
+    collector = EngineCollector(TargetSettings(name="probe", url=url, deadline_seconds=2))
     try:
         collector.open()
         collector.collect(0.0)
@@ -140,7 +146,7 @@ def drop_root(settings: Settings) -> Callable[[], str] | None:
 
 def require_something(settings: Settings) -> None:
     """Refuses a start that could never show anything."""
-    if not settings.wire.ports and not settings.engines:
+    if not (settings.wire.ports or settings.engines or settings.gateways):
         raise ConfigError(
             "nothing to watch: give --port of the service, --engine of its metrics, or a "
             "configuration file with `wire.ports` or `engines`"

@@ -62,9 +62,10 @@ def attach(
     engine: Annotated[
         list[str] | None, typer.Option(help="URL of an engine's metrics; repeatable.")
     ] = None,
-    interval: Annotated[
-        float, typer.Option(help="Seconds between two reads of an engine's metrics.")
-    ] = 5.0,
+    gateway: Annotated[
+        list[str] | None, typer.Option(help="URL of a gateway's metrics; repeatable.")
+    ] = None,
+    interval: Annotated[float, typer.Option(help="Seconds between two reads of metrics.")] = 5.0,
     listen: Listen = None,
     loader: Annotated[str, typer.Option(help="auto, prebuilt or bcc.")] = "auto",
 ) -> None:
@@ -74,7 +75,7 @@ def attach(
 
     try:
         settings = attaching.settings_for(
-            port or [], upstream_port or [], engine or [], listen, interval
+            port or [], upstream_port or [], engine or [], listen, interval, tuple(gateway or ())
         )
         attaching.require_something(settings)
         settings, drop = attaching.with_probed(settings, loader)

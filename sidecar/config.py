@@ -37,21 +37,70 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class EngineSettings(_Section):
-    """One engine replica whose `/metrics` is read."""
+class TargetSettings(_Section):
+    """One engine or gateway whose Prometheus endpoint is read."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,63}$")] = Field(
         description="Value of the `replica` label; letters, digits and `_.:-`."
     )
     url: Annotated[str, AfterValidator(http_url)] = Field(
-        description="`http://host:port` of the engine; no credentials."
+        description="`http://host:port`; no credentials."
     )
     metrics_path: Annotated[str, Field(pattern=r"^/")] = Field(
-        default="/metrics", description="Path of its Prometheus endpoint."
+        default="/metrics",
+        description="Path of its Prometheus endpoint: TensorRT-LLM `/prometheus/metrics`, Envoy "
+        "`/stats/prometheus`, LiteLLM `/metrics/`.",
     )
     interval_seconds: Seconds = Field(default=5.0, description="Time between two scrapes.")
     deadline_seconds: Seconds = Field(
         default=4.0, description="How long one scrape may take before it is a timeout."
+    )
+
+
+Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+RawName = Annotated[str, Field(pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]{0,254}$")]
+RawLabels = dict[Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]{0,62}$")], str]
+
+
+class NameSettings(_Section):
+    """One metric of a declared name table."""
+
+    raw: RawName = Field(
+        description="Its name without the prefix; of a histogram without `_bucket`."
+    )
+    signal: str = Field(description="The canonical signal, as `requests_running`.")
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default=1.0, description="Turns its unit into ours: 0.001 for milliseconds."
+    )
+    clock: Literal["per_step", "at_finish"] | None = Field(
+        default=None, description="When a counter moves."
+    )
+    definition: str = Field(default="", description="What one observation of a latency is.")
+    labels: RawLabels = Field(default={}, description="Labels to give, such as `source: all`.")
+    by: RawLabels = Field(default={}, description="Its own labels to keep, `own: ours`.")
+    where: RawLabels = Field(default={}, description="Labels that a series must have.")
+    was: tuple[RawName, ...] = Field(default=(), description="Its former names.")
+    optional: bool = Field(default=False, description="It may be absent without being missing.")
+
+
+class NameTableSettings(_Section):
+    """How an engine or gateway names things that has no table here."""
+
+    engine: Word = Field(description="Value of the `engine` or `gateway` label.")
+    title: str = Field(default="", description="Its name for people.")
+    role: Literal["engine", "gateway"] = Field(default="engine", description="What it is.")
+    prefixes: Annotated[tuple[RawName, ...], Field(min_length=1)] = Field(
+        description="Starts of names that only it exposes."
+    )
+    names: Annotated[tuple[NameSettings, ...], Field(min_length=1, max_length=200)]
+    parts: tuple[str, ...] = Field(
+        default=(), description="Labels of data-parallel parts: they add up."
+    )
+    copies: tuple[str, ...] = Field(
+        default=(), description="Labels of ranks that repeat one value: one counts."
+    )
+    models: tuple[str, ...] = Field(
+        default=("model_name", "model"), description="Labels that hold the model's name."
     )
 
 
@@ -156,7 +205,9 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True
     )
 
-    engines: tuple[EngineSettings, ...] = ()
+    engines: tuple[TargetSettings, ...] = ()
+    gateways: tuple[TargetSettings, ...] = ()
+    name_tables: Annotated[tuple[NameTableSettings, ...], Field(max_length=16)] = ()
     wire: WireSettings = WireSettings()
     gpu: GpuSettings = GpuSettings()
     kmsg: KmsgSettings = KmsgSettings()
@@ -276,7 +327,8 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
 
 def _refuse_duplicates(source: str, settings: Settings) -> None:
     for key, values in (
-        ("engines.name", [engine.name for engine in settings.engines]),
+        ("engines.name, gateways.name", [t.name for t in (*settings.engines, *settings.gateways)]),
+        ("name_tables.engine", [table.engine for table in settings.name_tables]),
         ("wire.ports.port", [str(port.port) for port in settings.wire.ports]),
     ):
         twice = sorted({value for value in values if values.count(value) > 1})

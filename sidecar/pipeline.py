@@ -16,6 +16,7 @@ from functools import partial
 import structlog
 
 from sidecar.collectors import Collector, Releasable
+from sidecar.observe.rules import complete
 from sidecar.signals import CollectorState
 from sidecar.state import Snapshot, State
 from sidecar.worker import Batch, Worker
@@ -121,7 +122,8 @@ class Pipeline:
         for status in statuses:
             if status.state is CollectorState.BLIND:
                 self._state.withdraw(status.name)
-        self._snapshot = self._state.snapshot(statuses, time.time(), time.monotonic())
+        snapshot = self._state.snapshot(statuses, time.time(), time.monotonic())
+        self._snapshot = complete(snapshot)
 
     def _swap(self) -> None:
         workers, self._next = self._next, None

@@ -142,7 +142,20 @@ class OpenRequests:
     oldest_seconds: float | None
 
 
-Signal = Sample | Histogram | RequestTiming | Event | OpenRequests
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Something that holds now and that no single number says. ``kind`` is one word (``renamed``,
+    ``lumps``), ``subject`` what it is about, ``signal`` the metric or leg concerned or empty,
+    ``text`` one sentence for people without its full stop. It claims no cause.
+    """
+
+    kind: str
+    subject: str
+    signal: str
+    text: str
+
+
+Signal = Sample | Histogram | RequestTiming | Event | OpenRequests | Observation
 
 
 class Absence(StrEnum):

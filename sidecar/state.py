@@ -7,10 +7,11 @@ when it goes blind: an old number is worse than none.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from sidecar.ledger import Ledger, Span
 from sidecar.signals import (
     CollectorState,
     CollectorStatus,
@@ -18,6 +19,7 @@ from sidecar.signals import (
     Histogram,
     Labels,
     Leg,
+    Observation,
     OpenRequests,
     RequestTiming,
     Sample,
@@ -28,7 +30,9 @@ from sidecar.windows import LegWindow
 
 HISTORY_SECONDS = 300
 _EVENTS = 200
+_OBSERVATIONS = 100  # of one collector
 WIRE_COLLECTOR = "probes"
+TARGETS = ("engine:", "gateway:")  # collectors of what is also seen on the wire
 SeriesKey = tuple[str, Labels]
 
 
@@ -63,7 +67,8 @@ class Snapshot:
     ``rates`` are per-second rates of counters between a collector's last two batches, absent
     after a reset. ``history`` maps a series (``downstream.ttft_p50``, or the key of a
     :class:`Plotted` metric) to ``(unix seconds, value)`` points, with None where nothing was
-    measured, oldest first.
+    measured, oldest first. ``spans`` are what the collector of a target and the wire counted in
+    the same minute, by collector.
     """
 
     at: float
@@ -79,6 +84,8 @@ class Snapshot:
     )
     legs: tuple[Leg, ...] = ()  # that the tap watches, as far as it has said
     events: tuple[Event, ...] = ()  # the latest, oldest first
+    observations: tuple[Observation, ...] = ()  # as they hold now
+    spans: Mapping[str, Span] = field(default_factory=lambda: MappingProxyType({}))
     capped: int = 0  # signals folded into `other` or dropped by a cap since the start
 
     def collector(self, name: str) -> CollectorStatus | None:
@@ -91,6 +98,7 @@ class _Batch:
     at: float
     samples: dict[SeriesKey, Sample | Histogram]
     rates: dict[SeriesKey, float]
+    observations: tuple[Observation, ...]
 
 
 class State:
@@ -116,6 +124,7 @@ class State:
         self._batches: dict[str, _Batch] = {}
         self._history: dict[str, deque[tuple[float, float | None]]] = {}
         self._events: deque[Event] = deque(maxlen=_EVENTS)
+        self._ledgers: dict[str, Ledger] = {}
         self._sequence = 0
         self._capped = 0
 
@@ -127,6 +136,7 @@ class State:
         if collector == WIRE_COLLECTOR:
             self._traffic.watch(at)
         samples: dict[SeriesKey, Sample | Histogram] = {}
+        observations: list[Observation] = []
         sets: dict[str, int] = {}
         for signal in signals:
             if isinstance(signal, RequestTiming):
@@ -138,17 +148,25 @@ class State:
             if isinstance(signal, OpenRequests):
                 self._traffic.set_open(signal, at)
                 continue
+            if isinstance(signal, Observation):
+                observations.append(signal)
+                continue
             sets[signal.metric] = sets.get(signal.metric, 0) + 1
             if sets[signal.metric] > self._max:
                 self._capped += 1
                 continue
             samples[signal.metric, signal.labels] = signal
+        if collector.startswith(TARGETS):
+            counters = dict(_counters(samples))
+            ledger = self._ledgers.setdefault(collector, Ledger())
+            ledger.note(at, counters, self._traffic.tallies())
         rates = _rates(self._batches.get(collector), samples, at)
-        self._batches[collector] = _Batch(at, samples, rates)
+        self._batches[collector] = _Batch(at, samples, rates, tuple(observations[:_OBSERVATIONS]))
 
     def withdraw(self, collector: str) -> None:
         """Forgets a blind collector's values; counted requests stay, they did happen."""
         self._batches.pop(collector, None)
+        self._ledgers.pop(collector, None)
         if collector == WIRE_COLLECTOR:
             self._traffic.lose()
 
@@ -178,8 +196,14 @@ class State:
             history=MappingProxyType({key: tuple(points) for key, points in self._history.items()}),
             legs=self._traffic.legs(),
             events=tuple(self._events),
+            observations=tuple(o for batch in self._batches.values() for o in batch.observations),
+            spans=self._spans(),
             capped=self._capped + self._traffic.folded,
         )
+
+    def _spans(self) -> Mapping[str, Span]:
+        spans = ((name, ledger.span()) for name, ledger in self._ledgers.items())
+        return MappingProxyType({name: span for name, span in spans if span is not None})
 
     def _remember(
         self,
@@ -194,6 +218,7 @@ class State:
             window = self._traffic.window(leg, clock, seconds=10)
             for name in ("ttft_p50", "ttft_p99", "itl_p50", "itl_p99", "token_events_per_second"):
                 self._point(f"{leg}.{name}", now, None if blind else getattr(window, name))
+            self._point(f"{leg}.open", now, None if blind else window.open_requests)
         levels = {
             (s.metric, s.labels): s.value
             for s in samples
@@ -214,10 +239,14 @@ def _rates(
     if before is None or at <= before.at:
         return {}
     rates = {}
-    for key, sample in samples.items():
-        if not key[0].endswith("_total") or not isinstance(sample, Sample):
-            continue
+    for key, value in _counters(samples):
         earlier = before.samples.get(key)
-        if isinstance(earlier, Sample) and sample.value >= earlier.value:
-            rates[key] = (sample.value - earlier.value) / (at - before.at)
+        if isinstance(earlier, Sample) and value >= earlier.value:
+            rates[key] = (value - earlier.value) / (at - before.at)
     return rates
+
+
+def _counters(samples: Mapping[SeriesKey, Sample | Histogram]) -> Iterator[tuple[SeriesKey, float]]:
+    for key, sample in samples.items():
+        if key[0].endswith("_total") and isinstance(sample, Sample):
+            yield key, sample.value

@@ -8,10 +8,12 @@ step of the wall clock changes no rate.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from sidecar import gaps, paths
 from sidecar.buckets import ITL_BOUNDS, REQUEST_BOUNDS, TTFT_BOUNDS, Buckets
+from sidecar.ledger import Tally
 from sidecar.signals import (
     End,
     Histogram,
@@ -23,7 +25,7 @@ from sidecar.signals import (
     RequestTiming,
     Sample,
 )
-from sidecar.windows import LegWindow, Slot, summarise
+from sidecar.windows import LegWindow, Slot, failed, summarise
 
 _LEG = ("leg", "server")
 REQUESTS = Metric(
@@ -88,6 +90,7 @@ class Traffic:
         self._recent_ttft: dict[Leg, deque[float]] = {leg: deque(maxlen=20_000) for leg in Leg}
         self._told: dict[tuple[Leg, str, float], int] = {}  # token events of open requests so far
         self._open: dict[Leg, tuple[float, OpenRequests]] = {}
+        self._tallies: dict[Leg, Tally] = {}
         self._servers: set[tuple[Leg, str]] = set()
         self._watching_since: float | None = None
         self.folded = 0
@@ -136,6 +139,8 @@ class Traffic:
             self._told[key] = timing.token_events
         if fresh > 0:
             self._slot(timing.leg, int(now)).token_events += fresh
+            tally = self._tallies.get(timing.leg, Tally())
+            self._tallies[timing.leg] = replace(tally, token_events=tally.token_events + fresh)
 
     def _where(self, timing: RequestTiming) -> Labels:
         server = (timing.leg, timing.server)
@@ -159,6 +164,7 @@ class Traffic:
 
     def _add_generation(self, timing: RequestTiming, where: Labels, now: float) -> None:
         self._slot(timing.leg, int(now)).add(timing)
+        self._tally(timing)
         total = self._total.setdefault(timing.leg, Slot(0))
         total.add(timing)
         total.ttft.clear()
@@ -179,6 +185,23 @@ class Traffic:
         itl = self._buckets(ITL, where, ITL_BOUNDS)
         for bucket, count in timing.gaps:
             itl.add(gaps.middle_seconds(bucket), count)
+
+    def _tally(self, timing: RequestTiming) -> None:
+        tally = self._tallies.get(timing.leg, Tally())
+        whole = timing.end is End.COMPLETE and (timing.status or 0) // 100 == 2
+        self._tallies[timing.leg] = replace(
+            tally,
+            ended=tally.ended + 1,
+            answered=tally.answered + whole,
+            failed=tally.failed + failed(timing),
+            cancelled=tally.cancelled + (timing.end is End.CLIENT_GONE),
+        )
+
+    def tallies(self) -> Mapping[Leg, Tally] | None:
+        """What was counted since the start, by leg; None while the tap is blind."""
+        if self._watching_since is None:
+            return None
+        return {leg: self._tallies.get(leg, Tally()) for leg in self.legs()}
 
     def _count_events(self, timing: RequestTiming, where: Labels) -> None:
         other = timing.events - timing.token_events

@@ -63,7 +63,7 @@ def test_the_environment_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("engines: [{name: 'a b', url: 'http://h'}]", ["engines.0.name", "'a b'"]),
         (
             "engines: [{name: a, url: 'http://h'}, {name: a, url: 'http://i'}]",
-            ["engines.name: a is given twice"],
+            ["engines.name, gateways.name: a is given twice"],
         ),
         ("wire: {ports: [{port: 0}]}", ["wire.ports.0.port", "'0'"]),
         ("wire: {ports: [{port: 80}, {port: 80}]}", ["wire.ports.port: 80 is given twice"]),

@@ -1,4 +1,4 @@
-"""Reads an engine's Prometheus endpoint and says its numbers by their canonical names.
+"""Reads the Prometheus endpoint of an engine or a gateway and says its numbers by canonical names.
 
 One collector for each configured replica. What the endpoint answers instead of metrics is a named
 state each; nothing is ever filled in.
@@ -6,16 +6,21 @@ state each; nothing is ever filled in.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterable, Iterator
-from importlib import import_module
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
-import httpx
-
-from sidecar.config import EngineSettings, Settings
-from sidecar.engines import CANONICAL, ENGINES, NameTable, parser
-from sidecar.signals import Absence, Kind, Labels, Metric, NoData, Sample
+from sidecar.config import Settings, TargetSettings
+from sidecar.engines import tables
+from sidecar.engines.canonical import CANONICAL
+from sidecar.engines.declared import from_settings as declared_tables
+from sidecar.engines.endpoint import Endpoint
+from sidecar.engines.exposition import Bad, Exposition
+from sidecar.engines.table import NameTable, Role
+from sidecar.engines.telemetry import CLOCK, STATE, Telemetry
+from sidecar.engines.translation import Translation
+from sidecar.engines.wanted import wanted
+from sidecar.signals import Absence, Kind, Metric, NoData, Sample, Signal
 
 INFO = Metric(
     "modelprobe_engine_info",
@@ -23,174 +28,159 @@ INFO = Metric(
     "1; which engine answers, told from the names it exposes.",
     ("engine", "replica"),
 )
+GATEWAY_INFO = Metric(
+    "modelprobe_gateway_info",
+    Kind.GAUGE,
+    "1; which gateway answers, told from the names it exposes.",
+    ("gateway", "replica"),
+)
 BAD_LINES = Metric(
-    "modelprobe_engine_bad_lines_total",
+    "modelprobe_target_bad_lines_total",
     Kind.COUNTER,
-    "Lines of the engine's exposition that could not be read.",
+    "Lines of the target's exposition that could not be read; each cost itself alone.",
+    ("replica",),
+)
+BAD_EXEMPLARS = Metric(
+    "modelprobe_target_bad_exemplars_total",
+    Kind.COUNTER,
+    "Exemplars left out because they are broken or their format has none; their samples count.",
     ("replica",),
 )
 REJECTED = Metric(
-    "modelprobe_engine_rejected_values_total",
+    "modelprobe_target_rejected_values_total",
     Kind.COUNTER,
-    "Values left out because they were NaN, infinite, negative or beyond range.",
+    "Values left out, by what is wrong with them: `nan`, `infinite`, `negative`, `beyond`.",
+    ("replica", "flaw"),
+)
+DROPPED = Metric(
+    "modelprobe_target_dropped_series_total",
+    Kind.COUNTER,
+    "Series beyond what is kept of one exposition.",
     ("replica",),
 )
-METRICS = (*CANONICAL, INFO, BAD_LINES, REJECTED)
-_MAX_BYTES = 16 * 2**20
-_ACCEPT = "text/plain;version=0.0.4, text/plain;q=0.5"
-
-
-def tables() -> tuple[NameTable, ...]:
-    """Every registered name table."""
-    found = []
-    for entry in ENGINES.values():
-        module, _, attribute = entry.partition(":")
-        found.append(getattr(import_module(module), attribute))
-    return tuple(found)
+SAMPLES = Metric(
+    "modelprobe_target_exposed_samples",
+    Kind.GAUGE,
+    "Samples in the target's last exposition, wanted or not.",
+    ("replica",),
+)
+INTERVAL = Metric(
+    "modelprobe_target_scrape_interval_seconds",
+    Kind.GAUGE,
+    "Time between two scrapes now: longer than configured where a scrape takes long.",
+    ("replica",),
+)
+METRICS = (
+    *CANONICAL,
+    INFO,
+    GATEWAY_INFO,
+    STATE,
+    CLOCK,
+    BAD_LINES,
+    BAD_EXEMPLARS,
+    REJECTED,
+    DROPPED,
+    SAMPLES,
+    INTERVAL,
+)
+_SHARE = 0.1  # of the time that the target may spend on our scrapes
+_LONGEST_SECONDS = 120.0
 
 
 def from_settings(settings: Settings) -> Iterable[EngineCollector]:
-    """One collector for each engine of the configuration."""
-    return [EngineCollector(engine) for engine in settings.engines]
+    """One collector for each engine and gateway of the configuration."""
+    known = (*declared_tables(settings.name_tables), *tables())
+    return [
+        EngineCollector(target, known, role)
+        for role, targets in ((Role.ENGINE, settings.engines), (Role.GATEWAY, settings.gateways))
+        for target in targets
+    ]
 
 
 class EngineCollector:
-    """Polls one replica."""
+    """Polls one replica. ``clock`` is monotonic."""
 
     metrics = METRICS
     streamed = False
 
-    def __init__(self, settings: EngineSettings, known: tuple[NameTable, ...] | None = None):
-        self.name = f"engine:{settings.name}"
-        self.interval_seconds = settings.interval_seconds
+    def __init__(
+        self,
+        settings: TargetSettings,
+        known: tuple[NameTable, ...] | None = None,
+        role: Role = Role.ENGINE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = f"{role}:{settings.name}"
         self.deadline_seconds = settings.deadline_seconds + 1  # our own deadline comes first
-        self._timeout = settings.deadline_seconds
+        self._settings = settings
         self._replica = settings.name
-        self._url = settings.url + settings.metrics_path
-        # What people are shown: a query may hold a key.
-        self._shown = self._url.partition("?")[0]
+        self._clock = clock
         self._tables = tables() if known is None else known
-        self._client: httpx.Client | None = None
-        self._bad = 0
-        self._rejected = 0
+        self._wanted = wanted(self._tables)
+        self._telemetry = Telemetry(settings.name, self._tables)
+        self._endpoint: Endpoint | None = None
+        self._took = 0.0
+        self._bad = self._exemplars = self._dropped = 0
+        self._flaws: Counter[Bad] = Counter()
+
+    @property
+    def interval_seconds(self) -> float:
+        """As configured, or ten times as long as a scrape takes: it costs the target time."""
+        slowed = min(self._took / _SHARE, _LONGEST_SECONDS)
+        return max(self._settings.interval_seconds, slowed)
 
     def open(self) -> None:
         """Makes a client; the first connection is made by the first collection."""
-        # No keep-alive: llama.cpp closes idle connections and a pooled client would see resets.
-        # No environment: a proxy variable must not send a scrape elsewhere.
-        self._client = httpx.Client(
-            timeout=self._timeout,
-            limits=httpx.Limits(max_keepalive_connections=0),
-            trust_env=False,
-            headers={
-                "accept": _ACCEPT,
-                "accept-encoding": "identity",
-                "user-agent": "model-probe",
-            },
-        )
+        url = self._settings.url + self._settings.metrics_path
+        self._endpoint = Endpoint(url, self._settings.deadline_seconds)
+        self._telemetry.gap()
 
-    def collect(self, now: float) -> Iterable[Sample]:
-        """The canonical samples of one scrape; NoData names what came instead."""
-        exposition = parser.parse(self._get(), self._wanted, self._timeout)
-        self._bad += exposition.bad
-        rejected = self._rejected
-        samples = list(self._canonical(exposition))
-        if not any(sample.metric != INFO.name for sample in samples):
-            raise NoData(Absence.NO_SIGNAL, self._nothing(exposition, self._rejected - rejected))
-        labels = (("replica", self._replica),)
-        samples.append(Sample(BAD_LINES.name, float(self._bad), labels))
-        samples.append(Sample(REJECTED.name, float(self._rejected), labels))
-        return samples
-
-    def _nothing(self, exposition: parser.Exposition, rejected: int) -> str:
-        if not exposition.samples:
-            return f"{self._shown} answers without a single metric"
-        if rejected:
-            return f"{self._shown} has only values that are NaN, infinite or out of range"
-        looked = ", ".join(mark for table in self._tables for mark in table.marks)
-        return f"{self._shown} has metrics but none that we know and that starts with {looked}"
+    def collect(self, now: float) -> Iterable[Signal]:
+        """The canonical signals of one scrape; NoData names what came instead."""
+        if self._endpoint is None:
+            raise RuntimeError("collect before open")
+        started = self._clock()
+        exposition = self._endpoint.get(self._wanted)
+        self._took = self._clock() - started
+        translation, signals = self._telemetry.take(exposition, started)
+        if not translation.samples:
+            raise NoData(Absence.NO_SIGNAL, self._nothing(exposition, translation))
+        return [*signals, *self._info(translation), *self._own(exposition, translation)]
 
     def close(self) -> None:
         """Closes the client; a request under way fails with an error of its own thread."""
-        if self._client is not None:
-            self._client.close()
+        if self._endpoint is not None:
+            self._endpoint.close()
 
-    def _wanted(self, name: str) -> bool:
-        return any(name.startswith(table.marks) for table in self._tables)
+    def _info(self, translation: Translation) -> Iterator[Sample]:
+        for table in translation.tables:
+            engine = table.role is Role.ENGINE
+            label = ("engine" if engine else "gateway", table.engine)
+            name = INFO.name if engine else GATEWAY_INFO.name
+            yield Sample(name, 1.0, (label, ("replica", self._replica)))
 
-    def _canonical(self, exposition: parser.Exposition) -> Iterator[Sample]:
-        """Series that differ in other labels alone add up: all our names are counts and sums."""
-        sums: dict[tuple[str, Labels], float] = {}
-        for line in exposition.lines:
-            table = next(t for t in self._tables if line.name.startswith(t.marks))
-            mark = next(m for m in table.marks if line.name.startswith(m))
-            labels: Labels = (("engine", table.engine), ("replica", self._replica))
-            sums[INFO.name, labels] = 1.0
-            name = table.names.get(line.name.removeprefix(mark))
-            if name is None:
-                continue
-            if not parser.usable(line.value):
-                self._rejected += 1
-                continue
-            key = (name.metric.name, labels + name.labels)
-            sums[key] = sums.get(key, 0.0) + line.value * name.scale
-        for (metric, labels), value in sums.items():
-            yield Sample(metric, value, labels)
+    def _own(self, exposition: Exposition, translation: Translation) -> Iterator[Sample]:
+        self._bad += exposition.bad
+        self._exemplars += exposition.exemplars
+        self._dropped += exposition.dropped + translation.folded_models
+        self._flaws.update(translation.flaws)
+        labels = (("replica", self._replica),)
+        yield Sample(BAD_LINES.name, float(self._bad), labels)
+        yield Sample(BAD_EXEMPLARS.name, float(self._exemplars), labels)
+        yield Sample(DROPPED.name, float(self._dropped), labels)
+        yield Sample(SAMPLES.name, float(exposition.samples), labels)
+        yield Sample(INTERVAL.name, self.interval_seconds, labels)
+        for flaw in Bad:
+            yield Sample(REJECTED.name, float(self._flaws[flaw]), (*labels, ("flaw", flaw.value)))
 
-    def _get(self) -> str:
-        if self._client is None:
-            raise RuntimeError("collect before open")
-        deadline = time.monotonic() + self._timeout
-        # httpx bounds each read, not the whole: a server that drips would hold us for ever.
-        # Closing takes the connection away from under such a read.
-        guard = threading.Timer(self._timeout + 0.5, self._client.close)
-        guard.daemon = True
-        guard.start()
-        try:
-            with self._client.stream("GET", self._url) as response:
-                return self._body(response, deadline)
-        except httpx.TimeoutException as error:
-            raise self._late() from error
-        except httpx.ConnectError as error:
-            raise _unreachable(self._shown, error) from error
-        except httpx.RemoteProtocolError as error:
-            raise NoData(
-                Absence.TRUNCATED, f"{self._shown} closed in the middle of its answer or sent noise"
-            ) from error
-        except (httpx.RequestError, OSError, RuntimeError) as error:
-            if time.monotonic() > deadline:
-                raise self._late() from error
-            raise NoData(Absence.CLOSED, f"{self._shown} broke the connection") from error
-        finally:
-            guard.cancel()
-
-    def _late(self) -> NoData:
-        return NoData(Absence.TIMEOUT, f"{self._shown} gave no whole answer in {self._timeout:g} s")
-
-    def _body(self, response: httpx.Response, deadline: float) -> str:
-        if response.status_code != 200:
-            raise NoData(Absence.HTTP_STATUS, f"{self._shown} answers {response.status_code}")
-        if response.headers.get("content-encoding", "identity") != "identity":
-            # Five kilobytes can unpack to gigabytes; we asked for plain text.
-            raise NoData(Absence.NOT_METRICS, f"{self._shown} compresses although not asked to")
-        body = bytearray()
-        for chunk in response.iter_raw():
-            body += chunk
-            if len(body) > _MAX_BYTES:
-                raise NoData(
-                    Absence.TOO_LARGE, f"{self._shown} sent over {_MAX_BYTES >> 20} MiB of metrics"
-                )
-            if time.monotonic() > deadline:
-                raise self._late()
-        return body.decode("utf-8", "replace")
-
-
-def _unreachable(url: str, error: httpx.ConnectError) -> NoData:
-    text = str(error)
-    if "refused" in text:
-        return NoData(Absence.REFUSED, f"{url}: connection refused; is the engine running there?")
-    if "Name or service" in text or "name resolution" in text:
-        return NoData(Absence.NOT_FOUND, f"{url}: the host name is not known here")
-    if "ermission" in text:
-        return NoData(Absence.NO_PERMISSION, f"{url}: not allowed to connect")
-    return NoData(Absence.CLOSED, f"{url}: cannot connect ({type(error.__cause__).__name__})")
+    def _nothing(self, exposition: Exposition, translation: Translation) -> str:
+        shown = self._endpoint.shown if self._endpoint else ""
+        if not exposition.samples:
+            return f"{shown} answers without a single metric"
+        if translation.flaws:
+            return f"{shown} has only values that are NaN, infinite or out of range"
+        if translation.tables:
+            titles = " and ".join(table.title for table in translation.tables)
+            return f"{shown} is {titles}, but under none of the names that we know"
+        prefixes = ", ".join(prefix for table in self._tables for prefix in table.prefixes)
+        return f"{shown} has metrics but none that we know and that starts with {prefixes}"

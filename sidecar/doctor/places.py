@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from sidecar.addresses import split_address
-from sidecar.collectors.engine import EngineCollector
+from sidecar.collectors.engine import INFO, EngineCollector
 from sidecar.collectors.probes import ProbesCollector
 from sidecar.config import Settings
 from sidecar.doctor.check import Check, Outcome
-from sidecar.signals import NoData
+from sidecar.signals import NoData, Sample, Signal
 
 
 def listen(settings: Settings) -> Iterable[Check]:
@@ -78,7 +79,11 @@ def engines(settings: Settings) -> Iterable[Check]:
                 "see the reason",
             )
         else:
-            kind = next((dict(s.labels).get("engine", "") for s in samples), "")
+            kind = next((dict(s.labels)["engine"] for s in samples if _is_info(s)), "")
             yield Check(f"engine {engine.name}", Outcome.PASS, f"{kind}, {len(samples)} signals")
         finally:
             collector.close()
+
+
+def _is_info(signal: Signal) -> TypeGuard[Sample]:
+    return isinstance(signal, Sample) and signal.metric == INFO.name

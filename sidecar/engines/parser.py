@@ -1,146 +1,188 @@
-"""A tolerant reader of Prometheus text: one bad line costs one line, and is counted.
+"""A tolerant reader of the Prometheus text format: one bad line costs one line.
 
-Only wanted names are kept, so that thousands of other series cost time but no memory. Grammar:
-the text format 0.0.4 of the Prometheus exposition formats; timestamps and exemplars are skipped.
+It is fed bytes as they arrive and keeps only what is wanted of them, merged by the labels that
+matter, so that neither megabytes of others nor an explosion of one name push out the rest or cost
+memory. Format: https://prometheus.io/docs/instrumenting/exposition_formats/
 """
 
 from __future__ import annotations
 
-import math
 import re
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter
 
+from sidecar.engines.exposition import Explosion, Exposition, Family, flaw
+from sidecar.engines.line import broken_exemplar, busiest, rest_of
+from sidecar.engines.table import Combine, normal
+from sidecar.engines.wanted import Keep, Wanted
 from sidecar.signals import Absence, Labels, NoData
 
-_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-_LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(,|(?=\}))')
-_ESCAPE = re.compile(r"\\(.)")
-_ESCAPES = {"n": "\n", "\\": "\\", '"': '"'}
+_NAME = re.compile(rb"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _MAX_LINE = 16_384
-_MAX_KEPT = 20_000
+_MAX_SERIES = 2_000  # kept of one name; a histogram of 10 models with 30 buckets has 300
+_MAX_KEPT = 100_000  # labels kept of all names, some 20 MB
+_MAX_NAMES = 5_000  # distinct names counted
+_MANY = 1_000  # series of one name from which its labels are looked at
+_LOOKED_AT = 64
+_MAX_SEEN = 50_000  # series checked for repetition
+_HEAD = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One sample as the source wrote it; the value may be NaN or infinite."""
-
-    name: str
-    labels: Labels
-    value: float
-
-
-@dataclass(slots=True)
-class Exposition:
-    """What a body held. ``lines`` are the wanted samples in order, ``samples`` counts all good
-    ones, ``bad`` those that could not be read, ``dropped`` wanted ones beyond the cap.
-    """
-
-    lines: list[Line] = field(default_factory=list)
-    samples: int = 0
-    bad: int = 0
-    dropped: int = 0
+def parse(body: bytes, wanted: Wanted, seconds: float = 5.0) -> Exposition:
+    """Reads a whole body; for the errors see :meth:`Reader.finish`."""
+    reader = Reader(wanted, seconds)
+    for start in range(0, len(body), 65_536):
+        reader.feed(body[start : start + 65_536])
+    return reader.finish()
 
 
-def parse(text: str, wanted: Callable[[str], bool], seconds: float = 5.0) -> Exposition:
-    """Reads a body; NoData(NOT_METRICS) when it is something else altogether, NoData(TOO_LARGE)
-    when reading it would take more than ``seconds``.
-    """
-    found = Exposition()
-    deadline = time.monotonic() + seconds
-    for number, line in enumerate(_lines(text)):
-        if line and line[0] != "#":
-            _sample(line, wanted, found)
-        if number % 4096 == 0 and time.monotonic() > deadline:
+class Reader:
+    """Reads one exposition within ``seconds`` from now. Exemplars belong to OpenMetrics alone."""
+
+    def __init__(self, wanted: Wanted, seconds: float = 5.0, openmetrics: bool = False) -> None:
+        self._wanted = wanted
+        self._openmetrics = openmetrics
+        # Looked up by the bytes of a line; each spelling is decided once.
+        self._decided: dict[bytes, tuple[Family, Keep] | None] = {}
+        self._seen: set[int] = set()
+        self._kept = 0
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+        self._found = Exposition()
+        self._counts: Counter[bytes] = Counter()
+        self._looked_at: dict[bytes, list[bytes]] = {}
+        self._pending = b""
+        self._skipping = False
+        self._head = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Takes the next bytes; NoData(TOO_LARGE) when reading takes too long."""
+        if len(self._head) < _HEAD:
+            self._head = (self._head + chunk[:_HEAD]).lstrip()[:_HEAD]
+        # Lines end at a newline alone: labels may hold what splitlines() cuts at.
+        lines = (self._pending + chunk).split(b"\n")
+        self._pending = lines.pop()
+        for line in lines:
+            if self._skipping:
+                self._skipping = False
+            else:
+                self._line(line)
+        if len(self._pending) > _MAX_LINE:
+            if not self._skipping:
+                self._found.bad += 1
+            self._skipping, self._pending = True, b""
+        if time.monotonic() > self._deadline:
             raise NoData(
-                Absence.TOO_LARGE, f"its metrics take more than {seconds:g} s to read; expose less"
+                Absence.TOO_LARGE,
+                f"its metrics take more than {self._seconds:g} s to read; expose less",
             )
-    if not found.samples and (found.bad or text.strip()):
-        _refuse(text)
-    return found
 
+    def finish(self) -> Exposition:
+        """What was read; NoData(NOT_METRICS) when it is something else altogether."""
+        if self._pending and not self._skipping:
+            self._line(self._pending)
+        found = self._found
+        if not found.samples and (found.bad or self._head):
+            _refuse(self._head)
+        found.names = Counter({n.decode(): c for n, c in self._counts.items()})
+        found.explosions = tuple(
+            Explosion(name.decode(), self._counts[name], busiest(lines))
+            for name, lines in self._looked_at.items()
+        )
+        return found
 
-def _lines(text: str) -> Iterator[str]:
-    """Lines end at a newline alone (``splitlines`` also cuts at characters that labels may hold),
-    and are made one at a time: a body of short lines would else cost many times its size.
-    """
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        yield text[start:end].removesuffix("\r")
-        start = end + 1
+    def _line(self, line: bytes) -> None:
+        if line[:1] == b"#":
+            if line[:7] == b"# TYPE ":
+                self._type(line)
+            return
+        match = _NAME.match(line)
+        if match is None or len(line) > _MAX_LINE:
+            self._found.bad += bool(line.strip())
+            return
+        name = match.group()
+        if line[match.end() : match.end() + 1] not in (b"{", b" ", b"\t"):
+            self._found.bad += 1
+            return
+        self._count(name, line)
+        chosen = self._decide(name)
+        if chosen is None:
+            # Unwanted lines are only looked at as far as telling metrics from noise needs.
+            self._found.samples += 1
+            return
+        self._sample(*chosen, line[match.end() :].decode("utf-8", "replace"))
 
+    def _count(self, name: bytes, line: bytes) -> None:
+        if name in self._counts or len(self._counts) < _MAX_NAMES:
+            self._counts[name] += 1
+            if self._counts[name] > _MANY:
+                lines = self._looked_at.setdefault(name, [])
+                if len(lines) < _LOOKED_AT:
+                    lines.append(line[len(name) :])
 
-def _sample(line: str, wanted: Callable[[str], bool], found: Exposition) -> None:
-    if not line.strip():
-        return
-    match = _NAME.match(line)
-    if match is None or len(line) > _MAX_LINE:
-        found.bad += 1
-        return
-    name = match.group()
-    if not wanted(name):
-        # Unwanted lines are only looked at as far as telling metrics from noise needs.
-        if line[match.end() : match.end() + 1] in ("{", " ", "\t"):
-            found.samples += 1
+    def _decide(self, name: bytes) -> tuple[Family, Keep] | None:
+        if name in self._decided:
+            return self._decided[name]
+        spelled = name.decode()
+        keep = self._wanted.get(normal(spelled))
+        chosen = (
+            None if keep is None else (self._found.families.setdefault(spelled, Family()), keep)
+        )
+        if len(self._decided) < _MAX_NAMES:
+            self._decided[name] = chosen
+        return chosen
+
+    def _type(self, line: bytes) -> None:
+        words = line.split()
+        if len(words) == 4 and len(self._found.types) < _MAX_NAMES:
+            self._found.types[words[2].decode("utf-8", "replace")] = words[3].decode(
+                "ascii", "replace"
+            )
+
+    def _sample(self, family: Family, keep: Keep, rest: str) -> None:
+        try:
+            labels, value, tail = rest_of(rest)
+        except ValueError:
+            self._found.bad += 1
+            return
+        self._found.samples += 1
+        self._found.exemplars += broken_exemplar(tail, self._openmetrics)
+        mark = hash((id(family), labels))
+        if mark in self._seen:
+            family.repeated += 1
+            return
+        if len(self._seen) < _MAX_SEEN:
+            self._seen.add(mark)
+        self._add(family, keep, labels, value)
+
+    def _add(self, family: Family, keep: Keep, labels: Labels, value: float) -> None:
+        wrong = flaw(value)
+        if wrong:
+            family.flaws[wrong] += 1
+            return
+        if keep.labels is not None:
+            labels = tuple(pair for pair in labels if pair[0] in keep.labels)
+        known = family.values.get(labels)
+        if known is None:
+            self._kept += 1 + len(labels)
+            if len(family.values) >= _MAX_SERIES or self._kept > _MAX_KEPT:
+                self._found.dropped += 1
+                return
+            family.values[labels] = value
         else:
-            found.bad += 1
-        return
-    try:
-        parsed = Line(name, *_rest(line, match.end()))
-    except ValueError:
-        found.bad += 1
-        return
-    found.samples += 1
-    if len(found.lines) < _MAX_KEPT:
-        found.lines.append(parsed)
-    else:
-        found.dropped += 1
+            family.values[labels] = max(known, value) if keep.how is Combine.MAX else known + value
 
 
-def _rest(line: str, at: int) -> tuple[Labels, float]:
-    labels: list[tuple[str, str]] = []
-    if line.startswith("{", at):
-        at += 1
-        while not line.startswith("}", at):
-            match = _LABEL.match(line, at)
-            if match is None:
-                raise ValueError("label")
-            labels.append((match.group(1), _ESCAPE.sub(_unescape, match.group(2))))
-            at = match.end()
-            if line[at:].lstrip().startswith("}"):
-                at = line.index("}", at)
-        at += 1
-    fields = line[at:].split(None, 1)
-    if not fields:
-        raise ValueError("value")
-    return tuple(sorted(labels)), float(fields[0].replace("_", "x"))  # float() takes 1_0; we do not
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return _ESCAPES.get(match.group(1), match.group(0))
-
-
-def _refuse(text: str) -> None:
-    start = text.lstrip()[:64].lower()
-    if start.startswith("<"):
+def _refuse(head: bytes) -> None:
+    start = head.lower()
+    if start.startswith(b"<"):
         what = "HTML or XML"
-    elif start.startswith('"'):
+    elif start.startswith(b'"'):
         what = "a JSON string (the server quotes its exposition)"
-    elif start.startswith(("{", "[")):
+    elif start.startswith((b"{", b"[")):
         what = "JSON"
-    elif start.startswith("#"):
+    elif start.startswith(b"#"):
         return  # only HELP and TYPE: an exposition without samples
     else:
         what = "not Prometheus text"
     raise NoData(Absence.NOT_METRICS, f"the answer is {what}; is the metrics path right?")
-
-
-def usable(value: float) -> bool:
-    """Whether a number may leave the source: finite, not negative, below 2**63.
-
-    All signals of the name tables are counts, bytes, seconds or ratios, none of which is negative.
-    """
-    return math.isfinite(value) and 0 <= value < 2.0**63

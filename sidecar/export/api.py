@@ -10,8 +10,9 @@ import json
 import math
 from dataclasses import asdict
 
-from sidecar.export import gpus, readings
-from sidecar.export.page.observations import observe
+from sidecar.observe import coverage
+from sidecar.readings import engines as readings
+from sidecar.readings import gpus
 from sidecar.signals import CollectorStatus
 from sidecar.state import Snapshot
 from sidecar.windows import LegWindow
@@ -30,11 +31,13 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
     oldest_open_seconds}};
     ``engines`` [{replica, engine, running, waiting, generated_tokens_total,
     generated_tokens_per_second, decode_seconds_total, decode_seconds_per_second,
-    seconds_per_token}];
+    seconds_per_token, kv_cache_usage_ratio, preemptions_total, prefix_cache_hit_ratio,
+    at_finish, parts [{rank, running, waiting, kv_usage}], …}];
     ``gpus`` [{gpu, uuid, name, state, memory_state, memory_used_bytes, memory_total_bytes,
     utilization_ratio, temperature_celsius, power_watts, needs [word]}];
     ``events`` [{at, kind, subject, text}], oldest first;
-    ``observations`` [sentence].
+    ``observations`` [{kind, subject, signal, text}];
+    ``coverage`` {segment: whether a live source measures it}.
     """
     return {
         "version": version,
@@ -48,7 +51,7 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
         "totals": {window.leg.value: _window(window) for window in snapshot.totals},
         "engines": [
             {
-                **asdict(reading),
+                **_listed(asdict(reading)),
                 "seconds_per_token": reading.seconds_per_token,
                 "prefix_cache_hit_ratio": reading.prefix_cache_hit_ratio,
             }
@@ -56,7 +59,8 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
         ],
         "gpus": [_gpu(reading) for reading in gpus.read(snapshot)],
         "events": [asdict(event) for event in snapshot.events],
-        "observations": list(observe(snapshot)),
+        "observations": [asdict(observation) for observation in snapshot.observations],
+        "coverage": dict(coverage.covered(snapshot)),
     }
 
 
@@ -78,6 +82,10 @@ def _collector(status: CollectorStatus) -> Plain:
         "dropped": status.dropped,
         "stand_in": status.stand_in,
     }
+
+
+def _listed(values: dict[str, Plain]) -> dict[str, Plain]:
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
 def _gpu(reading: gpus.GpuReading) -> Plain:

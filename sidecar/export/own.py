@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sidecar.observe import coverage
 from sidecar.signals import CollectorState, CollectorStatus, Kind, Metric, Sample
 from sidecar.state import Snapshot
 
@@ -78,6 +79,12 @@ REJECTED = Metric(
     "or a duplicate. Not 0 means a bug of the sidecar.",
     ("reason",),
 )
+OBSERVATION = Metric(
+    "modelprobe_observation",
+    Kind.GAUGE,
+    "1 while the numbers show this together; the sentence is on the page and in `/api/v1/state`.",
+    ("kind", "subject", "signal"),
+)
 SNAPSHOT_AGE = Metric(
     "modelprobe_snapshot_age_seconds",
     Kind.GAUGE,
@@ -88,7 +95,8 @@ START_TIME = Metric(
 )
 METRICS = (
     *(BUILD_INFO, STATE, AVAILABLE, ABSENCE, AGE, DURATION, COLLECTIONS, FAILURES, DROPPED),
-    *(STAND_IN, CAPPED, REJECTED, SNAPSHOT_AGE, START_TIME),
+    *(STAND_IN, CAPPED, REJECTED, OBSERVATION, SNAPSHOT_AGE, START_TIME),
+    *coverage.METRICS,
 )
 
 
@@ -101,6 +109,12 @@ def samples(snapshot: Snapshot, version: str) -> Iterator[Sample]:
     yield Sample(CAPPED.name, float(snapshot.capped))
     for status in snapshot.collectors:
         yield from _collector(status)
+    yield from coverage.samples(snapshot)
+    for kind, subject, signal in sorted(
+        {(o.kind, o.subject, o.signal) for o in snapshot.observations}
+    ):
+        labels = (("kind", kind), ("subject", subject), ("signal", signal))
+        yield Sample(OBSERVATION.name, 1.0, labels)
 
 
 def _collector(status: CollectorStatus) -> Iterator[Sample]:

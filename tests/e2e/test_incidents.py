@@ -115,7 +115,7 @@ def test_nothing_survives_the_sidecar(tmp_path: Path) -> None:
 
 
 def said(sidecar: Sidecar, words: str) -> bool:
-    return any(words in sentence for sentence in (sidecar.state() or {}).get("observations", []))
+    return any(words in o["text"] for o in (sidecar.state() or {}).get("observations", []))
 
 
 def probed_pid(sidecar: Sidecar) -> int:

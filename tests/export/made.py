@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 
-from sidecar import engines, traffic
+from sidecar import traffic
 from sidecar.buckets import TTFT_BOUNDS
+from sidecar.engines import canonical
+from sidecar.observe.rules import complete
 from sidecar.signals import (
     Absence,
     CollectorState,
@@ -24,7 +26,7 @@ from sidecar.windows import LegWindow
 AT = 1_790_000_000.0
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 HOSTILE = "\"><script>alert('x')</script>\n\\ {{ 7 * 7 }} \x00\x1b[31m\u2028\ud800"
-METRICS = (*traffic.METRICS, *engines.CANONICAL)
+METRICS = (*traffic.METRICS, *canonical.CANONICAL)
 
 
 def window(leg: Leg, **changes: object) -> LegWindow:
@@ -88,10 +90,10 @@ def engine_samples(replica: str, running: float = 4.0, waiting: float = 0.0) -> 
     """What llama.cpp says."""
     labels = (("engine", "llamacpp"), ("replica", replica))
     return [
-        Sample(engines.RUNNING.name, running, labels),
-        Sample(engines.WAITING.name, waiting, labels),
-        Sample(engines.GENERATED_TOKENS.name, 194_811.0, labels),
-        Sample(engines.DECODE_SECONDS.name, 1_930.5, labels),
+        Sample(canonical.RUNNING.name, running, labels),
+        Sample(canonical.WAITING.name, waiting, labels),
+        Sample(canonical.GENERATED_TOKENS.name, 194_811.0, labels),
+        Sample(canonical.DECODE_SECONDS.name, 1_930.5, labels),
     ]
 
 
@@ -140,9 +142,9 @@ def history(
         lines[f"downstream.{name}"] = line(level, 0.12)
     lines["downstream.token_events_per_second"] = line(812, 0.08)
     lines["upstream.token_events_per_second"] = line(812, 0.08)
-    lines[engines.GENERATED_TOKENS.name] = line(818, 0.2)
-    lines[engines.RUNNING.name] = line(7, 0.3)
-    lines[engines.WAITING.name] = line(1.2, 0.9)
+    lines[canonical.GENERATED_TOKENS.name] = line(818, 0.2)
+    lines[canonical.RUNNING.name] = line(7, 0.3)
+    lines[canonical.WAITING.name] = line(1.2, 0.9)
     return lines
 
 
@@ -152,7 +154,7 @@ def snapshot(**changes: object) -> Snapshot:
     rates: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
     for sample in samples:
         if isinstance(sample, Sample) and sample.metric.endswith("_total"):
-            tokens = sample.metric == engines.GENERATED_TOKENS.name
+            tokens = sample.metric == canonical.GENERATED_TOKENS.name
             rates[sample.metric, sample.labels] = 409.0 if tokens else 4.1
     both = tuple(window(leg) for leg in Leg)
     made = Snapshot(
@@ -170,7 +172,7 @@ def snapshot(**changes: object) -> Snapshot:
         totals=tuple(replace(w, seconds=4_321.0, requests=31_013) for w in both),
         history=MappingProxyType(history()),
     )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return complete(replace(made, **changes))  # type: ignore[arg-type]
 
 
 def lumping() -> Snapshot:
@@ -247,7 +249,7 @@ def hostile() -> Snapshot:
             replace(blind(HOSTILE, Absence.ERROR, HOSTILE * 100), stand_in=True),
             status("probes", CollectorState.FIRING),
         ),
-        samples=(Sample(engines.RUNNING.name, 1.0, labels), histogram()),
+        samples=(Sample(canonical.RUNNING.name, 1.0, labels), histogram()),
     )
 
 

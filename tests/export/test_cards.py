@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sidecar.collectors.nvml import metrics
-from sidecar.export import gpus
 from sidecar.export.page.cards import cards
+from sidecar.readings import gpus
 from sidecar.signals import Leg, Metric, Sample
 from sidecar.state import Snapshot
 from tests.export import made

@@ -199,7 +199,8 @@ def test_state_is_strict_json(client: Client, source: made.Source) -> None:
 
 
 def test_state_tells_what_was_observed(client: Client, source: made.Source) -> None:
-    """Scripts get the page's sentences too."""
+    """Scripts get what the page's sentences say, with its kind and subject."""
     source.made = made.lumping()
-    (sentence,) = client.get("/api/v1/state").json()["observations"]
-    assert sentence.startswith("Clients receive tokens in lumps")
+    (found,) = client.get("/api/v1/state").json()["observations"]
+    assert (found["kind"], found["subject"], found["signal"]) == ("lumps", "downstream", "itl")
+    assert found["text"].startswith("clients receive tokens in lumps")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar import engines, traffic
+from sidecar import traffic
+from sidecar.engines import canonical
 from sidecar.export.intake import MAX_LABEL_CHARACTERS
 from sidecar.export.negotiation import Format
 from sidecar.export.prometheus import Exposition
@@ -69,7 +70,7 @@ def test_endless_label_is_cut(form: Format) -> None:
         (Sample(GAUGE.name, 1.0, (("other", "x"),)), "labels"),
         (Sample(GAUGE.name, 1.0, (("who", "x"), ("who", "y"))), "labels"),
         (Sample(GAUGE.name, math.nan), "value"),
-        (Sample(engines.GENERATED_TOKENS.name, -1.0), "value"),
+        (Sample(canonical.GENERATED_TOKENS.name, -1.0), "value"),
         (made.histogram(counts=(3, 2)), "value"),
         (made.histogram(bounds=(1.0, 2.0), counts=(1, 2)), "value"),
         (made.histogram(sum=math.nan), "value"),

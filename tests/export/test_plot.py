@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.export.page.plot import GROWN, YOUNG, Series, ceiling, path, plot, span_of
-from sidecar.export.page.units import duration
+from sidecar.units import duration
 
 NOW = 1_000.0
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from sidecar.observe.rules import complete
+from sidecar.state import State
 from tests.nvml.conftest import Machine, View
 
 TOTAL, FREE, RESERVED = 24_146_608_128, 23_604_690_944, 540_868_608
@@ -44,6 +46,28 @@ def test_the_choice_of_the_call_is_made_once(machine: Machine) -> None:
     good = view.get("age_seconds")
     view.wait(lambda v: (v.get("age_seconds") or 0) != good)
     assert view.all("memory_api", api="v2") == []
+
+
+def test_a_driver_that_learns_v2_is_news_to_nobody(machine: Machine) -> None:
+    """FC-10: used falls by 516 MiB at a restart under a new driver, without a process. The two
+    figures are series of their own, and nothing is said of a leak or a drop.
+    """
+    machine.update(
+        {"memory.total": TOTAL, "memory.reserved": RESERVED, "memory.used_base": 1 << 20}
+    )
+    machine.set("fail.nvmlDeviceGetMemoryInfo_v2", 13)
+    old = machine.view().wait(lambda v: v.get("memory_api", api="v1") == 1)
+    machine.set("fail.nvmlDeviceGetMemoryInfo_v2", 0)
+    new = machine.view().wait(lambda v: v.get("memory_api", api="v2") == 1)
+    state = State(started=0.0)
+    for at, view in ((1.0, old), (2.0, new)):
+        state.apply("nvml", view.signals, at)
+        snapshot = complete(state.snapshot((), at))
+        assert snapshot.observations == ()
+        assert snapshot.events == ()
+    (used,) = new.all("memory_used_bytes")
+    assert dict(used.labels)["api"] == "v2"
+    assert old.get("memory_used_bytes", api="v1") == TOTAL - FREE
 
 
 def test_unified_memory_that_is_not_supported(machine: Machine) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sidecar.export.gpus import GpuReading, read
 from sidecar.export.intake import safe_label
-from sidecar.export.page.units import NOTHING, gibibytes, number, percent
+from sidecar.readings.gpus import GpuReading, read
 from sidecar.state import Snapshot
+from sidecar.units import NOTHING, gibibytes, number, percent
 
 _MEMORY_WORDS = {
     "unified": "shares the host's memory",

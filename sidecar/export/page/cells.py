@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sidecar import engines
-from sidecar.export import readings
-from sidecar.export.page.units import NOTHING, duration, number
+from sidecar.engines import canonical
+from sidecar.readings import ends, quantiles
+from sidecar.readings import engines as readings
 from sidecar.signals import CollectorState, Leg
 from sidecar.state import WIRE_COLLECTOR, Snapshot
 from sidecar.traffic import WINDOW_SECONDS
+from sidecar.units import NOTHING, duration, interval, number, percent
 from sidecar.windows import LegWindow
 
 NOT_EXPOSED = "not exposed"
@@ -95,8 +96,10 @@ class Engines:
     def __init__(self, snapshot: Snapshot) -> None:
         self.said = readings.read(snapshot)
         self.silence = engine_silence(snapshot)
+        self._bounds = quantiles.read(snapshot)
+        self._ends = ends.read(snapshot)
         self._at = snapshot.at
-        self._rates = snapshot.history.get(engines.GENERATED_TOKENS.name, ())
+        self._rates = snapshot.history.get(canonical.GENERATED_TOKENS.name, ())
         blind = len(readings.blind(snapshot))
         known = len(readings.collectors(snapshot))
         self._lost = f"{blind} of {known} blind" if blind else ""
@@ -107,8 +110,28 @@ class Engines:
             return none(self.silence or why)
         return Cell(text, " · ".join(part for part in (detail, self._lost) if part))
 
+    def latency(self, signal: str) -> Cell:
+        """Between which bounds the median and the 99th percentile of a histogram lie."""
+        median = self._span(signal, "0.5")
+        if self.silence or median is None:
+            return none(self.silence or NOT_EXPOSED)
+        tail = self._span(signal, "0.99")
+        return Cell(median, f"p99 {tail}" if tail else "")
+
+    def _span(self, signal: str, q: str) -> str | None:
+        """Of several replicas the slowest, from the lowest bound to the highest."""
+        found = [b for b in self._bounds if b.signal == signal and b.quantile == q]
+        if not found:
+            return None
+        slowest = max(found, key=lambda b: (b.upper is None, b.upper or 0.0))
+        return interval(slowest.lower, slowest.upper)
+
     def gap(self) -> Cell:
-        """Mean time between tokens: decode time over tokens, as its counters moved."""
+        """Time between tokens: by its histogram, else decode time over tokens as counted."""
+        told = self.latency("inter_token_latency_seconds")
+        return self._mean_gap() if told.missing else told
+
+    def _mean_gap(self) -> Cell:
         decode = readings.total(r.decode_seconds_per_second for r in self.said)
         tokens = readings.total(r.generated_tokens_per_second for r in self.said)
         mean = readings.ratio(decode, tokens)
@@ -129,11 +152,24 @@ class Engines:
         tokens = sum(rates) / len(rates) if rates else latest
         counted = readings.total(r.generated_tokens_total for r in self.said)
         why = NOT_EXPOSED if counted is None else "needs two scrapes"
-        return self.cell(tokens, f"{number(tokens)} /s", "tokens", why)
+        clock = "tokens, at finish" if any(r.at_finish for r in self.said) else "tokens"
+        return self.cell(tokens, f"{number(tokens)} /s", clock, why)
+
+    def finished(self) -> Cell:
+        """Requests that ended in the last minute, and what the engine says of how."""
+        total = sum(self._ends.values()) if self._ends else None
+        odd = [f"{number(n)} {why}" for why, n in self._ends.items() if n and why in ends.ODD]
+        return self.cell(total, f"{number(total)}", " · ".join(odd) or "by its counters")
 
     def queue(self) -> Cell:
-        """Running and waiting requests."""
+        """Running and waiting requests, and how full the fullest KV cache is."""
         running = readings.total(r.running for r in self.said)
         waiting = readings.total(r.waiting for r in self.said)
-        detail = "waiting not exposed" if waiting is None else f"{number(waiting)} waiting"
-        return self.cell(running, f"{number(running)} running", detail)
+        details = ["waiting not exposed" if waiting is None else f"{number(waiting)} waiting"]
+        usage = [u for r in self.said if (u := r.kv_cache_usage_ratio) is not None]
+        if usage:
+            details.append(f"KV cache {percent(max(usage))} full")
+        preempted = readings.total(r.preemptions_per_second for r in self.said)
+        if preempted:
+            details.append(f"{number(preempted * 60)} preemptions/min")
+        return self.cell(running, f"{number(running)} running", " · ".join(details))

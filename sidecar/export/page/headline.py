@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sidecar.export.page.cells import NOT_EXPOSED, Cell, Engines, Wire, none
-from sidecar.export.page.units import difference, duration, number
+from sidecar.export.page.cells import Cell, Engines, Wire, none
 from sidecar.signals import Leg
 from sidecar.state import Snapshot
+from sidecar.units import difference, duration, number
 from sidecar.windows import LegWindow
 
 
@@ -70,22 +70,30 @@ def _overhead(down: Wire, up: Wire) -> Cell:
     return Cell(difference(added), "difference of the medians")
 
 
+_TTFT = "time_to_first_token_seconds"
 _NO_TEXT, _NO_GAP = "no generated text seen", "no gap between tokens seen"
 
 
 def _alone(wire: Wire, engine: Engines) -> tuple[Row, ...]:
     """The rows of a service without a gateway: one leg, nothing to compare it with."""
-    unseen = none(engine.silence or NOT_EXPOSED)
     text, gap, rate = (
         wire.cell(make, why)
         for make, why in ((_ttft, _NO_TEXT), (_itl, _NO_GAP), (_rate, _NO_TEXT))
     )
+    ended = wire.count(_requests)
     return (
-        Row("ttft", "Time to first token", "median of 60 s", text, None, unseen),
+        Row("ttft", "Time to first token", "median of 60 s", text, None, engine.latency(_TTFT)),
         Row("itl", "Inter-token latency", "median of 60 s", gap, None, engine.gap()),
         Row("rate", "Token rate", "mean of 60 s", rate, None, engine.rate()),
         Row("queue", "In flight", "now", wire.count(_open), None, engine.queue()),
-        Row("requests", "Requests ended", "last 60 s", wire.count(_requests), None, unseen),
+        Row(
+            "requests",
+            "Requests ended",
+            "last 60 s",
+            wire.count(_requests),
+            None,
+            engine.finished(),
+        ),
     )
 
 
@@ -93,7 +101,6 @@ def rows(snapshot: Snapshot) -> tuple[Row, ...]:
     """The table from top to bottom."""
     down, up = Wire(snapshot, Leg.DOWNSTREAM), Wire(snapshot, Leg.UPSTREAM)
     engine = Engines(snapshot)
-    unseen = none(engine.silence or NOT_EXPOSED)
 
     def both(make: Callable[[LegWindow], Cell | None], why: str) -> tuple[Cell, Cell]:
         return down.cell(make, why), up.cell(make, why)
@@ -101,13 +108,14 @@ def rows(snapshot: Snapshot) -> tuple[Row, ...]:
     if snapshot.legs == (Leg.DOWNSTREAM,):
         return _alone(down, engine)
     added, unseeable = _overhead(down, up), none("cannot see it")
+    ttft = engine.latency(_TTFT)
     in_flight = (down.count(_open), up.count(_open))
     ended = (down.count(_requests), up.count(_requests))
     return (
-        Row("ttft", "Time to first token", "median of 60 s", *both(_ttft, _NO_TEXT), unseen),
+        Row("ttft", "Time to first token", "median of 60 s", *both(_ttft, _NO_TEXT), ttft),
         Row("overhead", "Gateway adds", "to the first token", added, None, unseeable),
         Row("itl", "Inter-token latency", "median of 60 s", *both(_itl, _NO_GAP), engine.gap()),
         Row("rate", "Token rate", "mean of 60 s", *both(_rate, _NO_TEXT), engine.rate()),
         Row("queue", "In flight", "now", *in_flight, engine.queue()),
-        Row("requests", "Requests ended", "last 60 s", *ended, unseen),
+        Row("requests", "Requests ended", "last 60 s", *ended, engine.finished()),
     )

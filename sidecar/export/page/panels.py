@@ -5,13 +5,13 @@ The latencies of both legs share one axis, so that what the gateway adds is seen
 
 from __future__ import annotations
 
-from sidecar import engines
-from sidecar.export import gpus
+from sidecar.engines import canonical
 from sidecar.export.page.cells import engine_silence, wire_silence
 from sidecar.export.page.plot import Plot, Series, Span, plot, span_of, top_of
-from sidecar.export.page.units import duration, gibibytes, number, percent
+from sidecar.readings import gpus
 from sidecar.signals import Leg
 from sidecar.state import Snapshot
+from sidecar.units import duration, gibibytes, number, percent
 
 _GIB = 2.0**30
 _SIDE = {Leg.DOWNSTREAM: "client → gateway", Leg.UPSTREAM: "gateway → engine"}
@@ -72,7 +72,7 @@ def _rate(snapshot: Snapshot) -> Plot:
             Leg.DOWNSTREAM.value,
             f"{Leg.DOWNSTREAM}.token_events_per_second",
         ),
-        _series(snapshot, "engine, tokens", "engine second", engines.GENERATED_TOKENS.name),
+        _series(snapshot, "engine, tokens", "engine second", canonical.GENERATED_TOKENS.name),
     )
     why = f"{_wire_empty(snapshot, Leg.DOWNSTREAM)} {_engine_empty(snapshot)}"
     title = "Tokens per second"
@@ -81,8 +81,8 @@ def _rate(snapshot: Snapshot) -> Plot:
 
 def _queue(snapshot: Snapshot) -> Plot:
     series = (
-        _series(snapshot, "running", "engine", engines.RUNNING.name),
-        _series(snapshot, "waiting", "engine second", engines.WAITING.name),
+        _series(snapshot, "running", "engine", canonical.RUNNING.name),
+        _series(snapshot, "waiting", "engine second", canonical.WAITING.name),
     )
     why = _engine_empty(snapshot)
     title = "Requests in the engine"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sidecar.export.page.units import tick
+from sidecar.units import tick
 
 WIDTH, HEIGHT = 300, 100
 _BREAK_SECONDS = 5.0  # snapshots come every second; a longer silence is a gap

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from sidecar.export.intake import safe_label
 from sidecar.export.page.cards import Card, cards
 from sidecar.export.page.headline import Row, rows
-from sidecar.export.page.observations import observe
 from sidecar.export.page.panels import panels, span
 from sidecar.export.page.plot import Plot, Span
-from sidecar.export.page.units import ago
+from sidecar.export.page.sentences import sentences
+from sidecar.observe.coverage import covered
 from sidecar.signals import CollectorState, CollectorStatus, Leg
 from sidecar.state import Snapshot
+from sidecar.units import ago
 
 STALE_SECONDS = 10.0
 
@@ -46,6 +47,7 @@ class View:
     observations: tuple[str, ...]
     alone: bool  # one leg is watched: there is no gateway to look behind
     rows: tuple[Row, ...]
+    unseen: str  # parts of a request's way that nothing measures now
     chips: tuple[Chip, ...]
     tally: str
     cards: tuple[Card, ...]
@@ -65,9 +67,10 @@ def view(snapshot: Snapshot, version: str, now: float) -> View:
         stand_ins=tuple(
             safe_label(status.name) for status in snapshot.collectors if status.stand_in
         ),
-        observations=observe(snapshot),
+        observations=sentences(snapshot.observations),
         alone=snapshot.legs == (Leg.DOWNSTREAM,),
         rows=rows(snapshot),
+        unseen=", ".join(name for name, seen in covered(snapshot).items() if not seen),
         chips=tuple(_chip(status) for status in snapshot.collectors),
         tally=_tally(snapshot),
         cards=cards(snapshot),

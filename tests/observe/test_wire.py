@@ -6,12 +6,19 @@ import pytest
 
 from sidecar.collectors import listeners, node
 from sidecar.collectors.nvml import metrics as gpu_metrics
-from sidecar.export.page.observations import failing, lumps, observe
+from sidecar.observe.rules import observe as observations
+from sidecar.observe.wire import failing, lumps
 from sidecar.signals import Leg, Sample
+from sidecar.state import Snapshot
 from sidecar.windows import LegWindow
 from tests.export import made
 
 EVEN = made.window(Leg.UPSTREAM)
+
+
+def observe(snapshot: Snapshot) -> tuple[str, ...]:
+    """The texts of what is observed."""
+    return tuple(o.text.replace("\N{NO-BREAK SPACE}", " ") for o in observations(snapshot))
 
 
 def down(**changes: object) -> LegWindow:
@@ -27,9 +34,9 @@ def down(**changes: object) -> LegWindow:
 
 def test_lumps_are_told_in_numbers() -> None:
     """HAProxy's default as measured: gaps under 0.5 ms in lumps of 215 ms, engine at 10 ms."""
-    sentence = lumps(down(), EVEN)
-    assert sentence is not None
-    plain = sentence.replace("\N{NO-BREAK SPACE}", " ")
+    lumped = lumps(down(), EVEN)
+    assert lumped is not None
+    plain = lumped.text.replace("\N{NO-BREAK SPACE}", " ")
     assert plain.startswith("clients receive tokens in lumps: ")
     for figure in ("0.30 ms", "215 ms", "10.2 ms"):
         assert figure in plain
@@ -88,14 +95,14 @@ def listener(metric: str, value: float, leg: str = "downstream") -> Sample:
 @pytest.mark.parametrize(
     ("sample", "said"),
     [
-        (listener(listeners.UP.name, 0), "Nobody listens on port 8080: the server there is down."),
+        (listener(listeners.UP.name, 0), "nobody listens on port 8080: the server there is down"),
         (
             listener(listeners.UP.name, 0, "upstream"),
-            "Nobody listens on port 8080: the server there is down.",
+            "nobody listens on port 8080: the server there is down",
         ),
         (
             listener(listeners.BACKLOG.name, 7),
-            "7 connections wait for the server of port 8080 to accept.",
+            "7 connections wait for the server of port 8080 to accept",
         ),
         (listener(listeners.UP.name, 1), None),
         (listener(listeners.BACKLOG.name, 1), None),
@@ -104,8 +111,7 @@ def listener(metric: str, value: float, leg: str = "downstream") -> Sample:
 def test_a_server_that_is_gone_or_does_not_accept_is_told(sample: Sample, said: str | None) -> None:
     """Also while the tap is blind: the kernel's table of sockets needs no privilege."""
     snapshot = made.snapshot(samples=(sample,), collectors=made.tap_blind().collectors)
-    sentences = [s.replace("\N{NO-BREAK SPACE}", " ") for s in observe(snapshot)]
-    assert sentences == ([said] if said else [])
+    assert observe(snapshot) == ((said,) if said else ())
 
 
 def node_samples(given: float, hours: float) -> tuple[Sample, ...]:
@@ -123,9 +129,9 @@ def test_fc31_capacity_not_restored_is_apart_from_the_cards_health() -> None:
         for n in "01234567"
     )
     (sentence,) = observe(made.snapshot(samples=node_samples(7, 6) + cards))
-    assert sentence.replace("\N{NO-BREAK SPACE}", " ") == (
-        "Capacity not restored: node n-1 gives out 7 of 8 nvidia.com/gpu, for at least "
-        "6 h 0 min; every card seen here is well, so look at the device plugin."
+    assert sentence == (
+        "capacity not restored: node n-1 gives out 7 of 8 nvidia.com/gpu, for at least "
+        "6 h 0 min; every card seen here is well, so look at the device plugin"
     )
 
 

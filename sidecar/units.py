@@ -26,6 +26,18 @@ def duration(seconds: float | None) -> str:
     return f"{hours // 24}{_SPACE}d {hours % 24}{_SPACE}h"
 
 
+def interval(lower: float, upper: float | None) -> str:
+    """Two bounds as ``20–40 ms``, or ``over 10 s`` where there is no upper one."""
+    if upper is None:
+        return f"over {duration(lower)}"
+    if lower <= 0:
+        return f"up to {duration(upper)}"
+    one, _, unit = duration(lower).rpartition(_SPACE)
+    other, _, unit_of_other = duration(upper).rpartition(_SPACE)
+    plain = unit == unit_of_other and _SPACE not in one
+    return f"{one}–{other}{_SPACE}{unit}" if plain else f"{duration(lower)} – {duration(upper)}"
+
+
 def ago(seconds: float) -> str:
     """An age in whole seconds: ``2 s``, ``1 min 23 s``."""
     return duration(max(60.0, seconds)) if seconds >= 60 else f"{seconds:.0f}{_SPACE}s"

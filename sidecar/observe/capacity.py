@@ -1,17 +1,17 @@
-"""The sentence for a node that gives out fewer GPUs than it has."""
+"""A node that gives out fewer GPUs than it has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from sidecar.collectors import node
-from sidecar.export import gpus
-from sidecar.export.page.units import ago
-from sidecar.signals import Sample
+from sidecar.readings import gpus
+from sidecar.signals import Observation, Sample
 from sidecar.state import Snapshot
+from sidecar.units import ago
 
 
-def withheld(snapshot: Snapshot) -> Iterator[str]:
+def observe(snapshot: Snapshot) -> Iterator[Observation]:
     """One a resource that is held back; says so when every card that we see is well, for then it
     is the device plugin and not the cards.
     """
@@ -26,9 +26,12 @@ def withheld(snapshot: Snapshot) -> Iterator[str]:
         if since is None:
             continue
         given, found = values[node.ALLOCATABLE.name], values[node.CAPACITY.name]
-        yield (
+        yield Observation(
+            "capacity_withheld",
+            name,
+            resource,
             f"capacity not restored: node {name} gives out {given:g} of {found:g} {resource}, "
-            f"for at least {ago(max(0.0, snapshot.at - since))}{_well(snapshot)}."
+            f"for at least {ago(max(0.0, snapshot.at - since))}{_well(snapshot)}",
         )
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sidecar.export.page.units import ago, difference, duration, number, tick
+from sidecar.units import ago, difference, duration, number, tick
 
 
 @pytest.mark.parametrize(

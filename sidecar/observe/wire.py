@@ -1,14 +1,12 @@
-"""Plain sentences for what the numbers show together and no single one says. Pure functions:
-each gives a sentence or None, claims no cause beyond the numbers, and is silent in doubt.
-"""
+"""What both legs of the wire show together: lumps, and a share of requests that fails."""
 
 from __future__ import annotations
 
-from sidecar.collectors import listeners
-from sidecar.export.page.capacity import withheld
-from sidecar.export.page.units import count, duration
-from sidecar.signals import CollectorState, Leg, Sample
+from collections.abc import Iterator
+
+from sidecar.signals import CollectorState, Leg, Observation
 from sidecar.state import WIRE_COLLECTOR, Snapshot
+from sidecar.units import count, duration
 from sidecar.windows import LegWindow
 
 LUMP_GAP_SECONDS = 0.15  # a pause this long is seen by a reader
@@ -17,7 +15,7 @@ _FEW = 5  # requests; below, a share is an anecdote
 _FAILING = 0.05
 
 
-def lumps(downstream: LegWindow, upstream: LegWindow) -> str | None:
+def lumps(downstream: LegWindow, upstream: LegWindow) -> Observation | None:
     """Tokens reach clients in lumps although the engine sends them one by one.
 
     Compares both legs: most gaps at the client are next to none and a few are long, while the
@@ -31,12 +29,15 @@ def lumps(downstream: LegWindow, upstream: LegWindow) -> str | None:
     lumped = largest >= LUMP_GAP_SECONDS and near < _TOGETHER_SECONDS
     if not lumped or even < 2 * near or worst > largest / 2:
         return None
-    return (
+    return Observation(
+        "lumps",
+        Leg.DOWNSTREAM.value,
+        "itl",
         f"clients receive tokens in lumps: half of the gaps between token events are under "
         f"{duration(_round_up(near))}, the largest is {duration(largest)}, while the engine "
         f"sends one every {duration(even)} (99\N{NO-BREAK SPACE}% within "
         f"{duration(_round_up(worst))}). The stream is held back between the two legs, in the "
-        "gateway."
+        "gateway",
     )
 
 
@@ -46,43 +47,28 @@ def _round_up(seconds: float) -> float:
     return (int(milliseconds / step) + 1) * step / 1000
 
 
-def failing(window: LegWindow) -> str | None:
+def failing(window: LegWindow) -> Observation | None:
     """A share of the last minute's requests that failed, from 5 % of at least 5."""
     if window.requests < _FEW or window.failed < _FAILING * window.requests:
         return None
     who = "clients saw" if window.leg is Leg.DOWNSTREAM else "the gateway saw"
     share = 100 * window.failed / window.requests
-    return (
+    return Observation(
+        "failing",
+        window.leg.value,
+        "requests",
         f"{who} {window.failed:,} of {count(window.requests, 'request')} fail in the last minute "
-        f"({share:.0f}\N{NO-BREAK SPACE}%)."
+        f"({share:.0f}\N{NO-BREAK SPACE}%)",
     )
 
 
-def deaf(snapshot: Snapshot) -> list[str]:
-    """Watched ports that nobody listens on, and servers that leave connections in the queue."""
-    found = []
-    for sample in snapshot.samples:
-        if not isinstance(sample, Sample):
-            continue
-        labels = dict(sample.labels)
-        if sample.metric == listeners.UP.name and sample.value == 0:
-            found.append(f"nobody listens on port {labels['port']}: the server there is down.")
-        if sample.metric == listeners.BACKLOG.name and sample.value >= _FEW:
-            waiting = count(int(sample.value), "connection")
-            found.append(f"{waiting} wait for the server of port {labels['port']} to accept.")
-    return found
-
-
-def observe(snapshot: Snapshot) -> tuple[str, ...]:
-    """Every sentence that holds now, the most telling first; of the wire none while the tap is
-    blind.
-    """
-    found: list[str | None] = [*deaf(snapshot), *withheld(snapshot)]
+def observe(snapshot: Snapshot) -> Iterator[Observation]:
+    """What holds now; nothing while the tap is blind."""
     tap = snapshot.collector(WIRE_COLLECTOR)
-    if tap is not None and tap.state is not CollectorState.BLIND:
-        windows = {window.leg: window for window in snapshot.windows}
-        down, up = windows.get(Leg.DOWNSTREAM), windows.get(Leg.UPSTREAM)
-        if down and up:
-            found.append(lumps(down, up))
-        found.extend(failing(window) for window in (down, up) if window)
-    return tuple(sentence[0].upper() + sentence[1:] for sentence in found if sentence)
+    if tap is None or tap.state is CollectorState.BLIND:
+        return
+    windows = {window.leg: window for window in snapshot.windows}
+    down, up = windows.get(Leg.DOWNSTREAM), windows.get(Leg.UPSTREAM)
+    found = [lumps(down, up) if down and up else None]
+    found.extend(failing(window) for window in (down, up) if window)
+    yield from (observation for observation in found if observation)

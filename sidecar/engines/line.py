@@ -1,0 +1,64 @@
+"""One line of the Prometheus text format after its name: labels, value, and what follows."""
+
+from __future__ import annotations
+
+import re
+
+from sidecar.signals import Labels
+
+_LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(,|(?=\}))')
+_EXEMPLAR = re.compile(r"#\s*\{[^{}]*\}\s+\S+(\s+\S+)?\s*$")
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPES = {"n": "\n", "\\": "\\", '"': '"'}
+_MAX_LABELS = 64
+
+
+def rest_of(text: str) -> tuple[Labels, float, str]:
+    """Sorted labels, value, and the text behind it; ValueError when it is none of that."""
+    at = 0
+    labels: list[tuple[str, str]] = []
+    if text.startswith("{"):
+        at = 1
+        while not text.startswith("}", at):
+            match = _LABEL.match(text, at)
+            if match is None:
+                raise ValueError("label")
+            value = match.group(2)
+            labels.append(
+                (match.group(1), _ESCAPE.sub(_unescape, value) if "\\" in value else value)
+            )
+            if len(labels) > _MAX_LABELS:
+                raise ValueError("labels")
+            at = match.end()
+            if text[at : at + 2].lstrip().startswith("}"):
+                at = text.index("}", at)
+        at += 1
+    fields = text[at:].split(None, 1)
+    if not fields:
+        raise ValueError("value")
+    number = fields[0]
+    if "_" in number:  # float() takes 1_0; we do not
+        raise ValueError("value")
+    return tuple(sorted(labels)), float(number), fields[1] if len(fields) > 1 else ""
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return _ESCAPES.get(match.group(1), match.group(0))
+
+
+def busiest(lines: list[bytes]) -> str:
+    """The label with the most different values among these lines."""
+    values: dict[str, set[str]] = {}
+    for line in lines:
+        try:
+            labels = rest_of(line.decode("utf-8", "replace"))[0]
+        except ValueError:
+            continue
+        for name, value in labels:
+            values.setdefault(name, set()).add(value)
+    return max(values, key=lambda name: len(values[name]), default="")
+
+
+def broken_exemplar(tail: str, openmetrics: bool) -> bool:
+    """Whether a tail holds an exemplar that does not belong there or cannot be read."""
+    return "#" in tail and not (openmetrics and _EXEMPLAR.search(tail))

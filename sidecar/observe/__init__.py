@@ -1,0 +1,1 @@
+"""What the numbers show together and no single one says; see :mod:`sidecar.observe.rules`."""

@@ -1,0 +1,1 @@
+"""What a snapshot says of one engine, gateway or GPU, gathered from its samples."""

@@ -86,14 +86,7 @@ def _alone(wire: Wire, engine: Engines) -> tuple[Row, ...]:
         Row("itl", "Inter-token latency", "median of 60 s", gap, None, engine.gap()),
         Row("rate", "Token rate", "mean of 60 s", rate, None, engine.rate()),
         Row("queue", "In flight", "now", wire.count(_open), None, engine.queue()),
-        Row(
-            "requests",
-            "Requests ended",
-            "last 60 s",
-            wire.count(_requests),
-            None,
-            engine.finished(),
-        ),
+        Row("requests", "Requests ended", "last 60 s", ended, None, engine.finished()),
     )
 
 

@@ -9,33 +9,25 @@ import json
 import signal
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
 from os import chown, geteuid
 from pathlib import Path
 from threading import Event
 from time import monotonic
+from types import FrameType
 
 from rig import driver
 from rig.gateway import GATEWAYS, Absent
+from rig.options import Options, check, common
 from rig.part import PartDied, State
 from rig.ports import free_ports
 from rig.report import Figures, report, trouble
 from rig.sidecar import Sidecar
 from rig.stack import LOAD, Plan, Stack
+from rig.witness import Witnesses
 from sidecar.privileges import heir
 
 LINE = 5.0  # seconds between two lines of progress
 DRAIN = 15.0  # seconds for the last requests to end
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line asked for."""
-
-    plan: Plan
-    page_port: int
-    seconds: float | None
-    json: Path | None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,12 +37,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--gateway", choices=GATEWAYS, default="envoy")
     found.add_argument("--model", default="tiny", help="tiny, smollm2, or a GGUF file")
     found.add_argument("--no-gpu", action="store_true", help="engines without the stand-in GPUs")
-    found.add_argument("--rate", type=float, default=2.0, help="mean requests a second")
-    found.add_argument("--tokens", type=int, default=80, help="asked of every request")
-    found.add_argument("--seed", type=int, default=1)
-    found.add_argument("--page-port", type=int, default=9838)
-    found.add_argument("--seconds", type=float, help="end by itself after so long")
-    found.add_argument("--json", type=Path, help="file for the summary")
+    common(found)
     return found
 
 
@@ -58,12 +45,7 @@ def options(arguments: list[str] | None = None) -> Options:
     """The options; exits with 2 on bad ones."""
     found = parser()
     args = found.parse_args(arguments)
-    if args.seconds is not None and args.seconds < 5:
-        found.error("--seconds: 5 is the least in which anything can be measured")
-    if not 0 < args.rate <= 50:
-        found.error("--rate: between 0 and 50 requests a second")
-    if args.json is not None and not args.json.absolute().parent.is_dir():
-        found.error(f"--json: no folder {args.json.absolute().parent}")
+    check(found, args)
     plan = Plan(
         gateway=args.gateway,
         model=args.model,
@@ -78,16 +60,18 @@ def options(arguments: list[str] | None = None) -> Options:
 
 
 class Demo:
-    """One run of the whole thing."""
+    """One run of the whole thing; `witnesses` are made when the ports are known."""
 
-    def __init__(self, wanted: Options) -> None:
+    def __init__(self, wanted: Options, witnesses: Witnesses = lambda *_: ()) -> None:
         self._wanted = wanted
         self._stack = Stack(wanted.plan)
         self._sidecar = Sidecar(self._stack, *free_ports([wanted.page_port]))
+        self._witnesses = witnesses(self._stack, self._sidecar)
         self._leave = Event()
         self._troubles: list[str] = []
+        self._up = False
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: self._leave.set())
+            signal.signal(number, self._asked_to_leave)
 
     def run(self) -> int:
         """Until its time is over or Ctrl-C; 0 when all was well."""
@@ -98,35 +82,51 @@ class Demo:
                 self._stack.boot()
                 lend(self._stack.node.folder / "state")
             else:
-                say(f"no GPUs    {driver.lacking() or 'by --no-gpu'}")
+                say(f"no GPUs    {driver.lacking() or 'none asked for'}")
             self._sidecar.start()
             say(f"page       {self._sidecar.url}/   ({monotonic() - started:.1f} s)")
             if geteuid() != 0:
                 say("not root   the wire is not measured: run it as root (sudo) to see it")
             cleanup.callback(self._stack.stop)
             self._stack.start()
+            self._up = True
             say(f"serving    {self._stack.url} → {', '.join(self._stack.engine_urls)}")
             say(f"gateway    {self._stack.gateway_name}, its own numbers: {self._stack.admin_url}")
             self._sidecar.wait_seeing()
+            self._look()
             self._stack.start_load()
             self._watch()
             figures = self._finish()
-        for line in report(figures):
+        for line in (*report(figures), *(witness.line() for witness in self._witnesses)):
             say(line)
         if self._wanted.json is not None:
-            self._wanted.json.write_text(json.dumps(figures.summary(), indent=2) + "\n")
+            found = figures.summary() | {each.name: each.summary() for each in self._witnesses}
+            self._wanted.json.write_text(json.dumps(found, indent=2) + "\n")
         for line in self._troubles:
             say(f"NOT WELL   {line}")
         return 1 if self._troubles else 0
+
+    def _asked_to_leave(self, number: int, _: FrameType | None) -> None:
+        """Some engines take a minute to start: until then leaving is not waiting for them."""
+        early = not self._up and not self._leave.is_set()
+        self._leave.set()
+        if early:
+            raise SystemExit(f"demo: stopped by {signal.Signals(number).name} before it was up")
 
     def _watch(self) -> None:
         """Until the load has ended, which it does when its last request has, or Ctrl-C."""
         line_due = monotonic() + LINE
         while not self._leave.wait(0.5) and self._loading():
             self._note(self._died())
+            self._look()
             if monotonic() >= line_due:
-                say(self._sidecar.line())
+                for line in (self._sidecar.line(), *(each.line() for each in self._witnesses)):
+                    say(line)
                 line_due = monotonic() + LINE
+
+    def _look(self) -> None:
+        for witness in self._witnesses:
+            witness.sample()
 
     def _loading(self) -> bool:
         return self._stack.parts()[LOAD].state is State.RUNNING
@@ -145,11 +145,12 @@ class Demo:
         self._note(self._died())
         self._stack.stop(LOAD)  # after Ctrl-C it still sends
         state = self._sidecar.settled(DRAIN)
+        self._look()
         figures = Figures(
             state=state,
             truth=self._stack.truth(),
             gateway=self._stack.gateway_name,
-            engine=self._wanted.plan.model,
+            engine=self._wanted.plan.engine,
             gpu=self._wanted.plan.gpu,
         )
         self._note(trouble(figures))
@@ -168,16 +169,21 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def main() -> int:
-    """Exit 0 when all was well, 1 when a part was not, 2 when it could not start."""
+def end(wanted: Options, witnesses: Witnesses = lambda *_: ()) -> int:
+    """How it ended: 0 when all was well, 1 when a part was not, 2 when it could not start."""
     try:
-        return Demo(options()).run()
+        return Demo(wanted, witnesses).run()
     except (Absent, FileNotFoundError) as missing:
         print(f"demo: {missing}", file=sys.stderr)
         return 2
     except (PartDied, TimeoutError) as failed:
         print(f"demo: {failed}", file=sys.stderr)
         return 1
+
+
+def main() -> int:
+    """Exit as the demo ended."""
+    return end(options())
 
 
 if __name__ == "__main__":

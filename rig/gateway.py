@@ -8,22 +8,32 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
-GATEWAYS = {"envoy": "rig.envoy:plan", "haproxy": "rig.haproxy:plan"}
+GATEWAYS = {
+    "envoy": "rig.envoy:plan",
+    "haproxy": "rig.haproxy:plan",
+    "litellm": "rig.litellm_proxy:plan",
+    "vllm-router": "rig.vllm_router:plan",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A gateway ready to run: its command, where it answers that it is up, its statistics."""
+    """A gateway ready to run: its command, where it answers that it is up, its statistics.
+
+    `key` is what clients have to send along, if it wants one.
+    """
 
     name: str
     command: tuple[str, ...]
     ready_url: str
     metrics_url: str
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    key: str | None = field(default=None, repr=False)
 
 
 class Absent(Exception):
@@ -62,7 +72,10 @@ def main() -> NoReturn:
     except Absent as absent:
         print(absent, file=sys.stderr)
         sys.exit(2)
-    os.execv(launch.command[0], launch.command)  # noqa: S606  the same pid stays, no shell
+    if launch.key is not None:
+        print(f"key: {launch.key}", flush=True)
+    environment = {**os.environ, **launch.environment}
+    os.execve(launch.command[0], launch.command, environment)  # noqa: S606  the same pid, no shell
 
 
 if __name__ == "__main__":

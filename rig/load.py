@@ -1,12 +1,14 @@
-"""Open-loop load for a chat service, which measures its own truth: TTFT, gaps, failures.
+"""Load for a chat service, open loop by default, that measures its own truth: TTFT, gaps, ends.
 
 `python -m rig.load --url http://127.0.0.1:8080` runs until SIGTERM; the summary file is replaced
-every second, and printed at the end.
+every second, and printed at the end. A key for the service is read from RIG_KEY, since every user
+of a machine sees the arguments of every process.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import signal
 import sys
 from dataclasses import asdict
@@ -14,6 +16,8 @@ from pathlib import Path
 
 from rig.traffic import Load, Settings
 from rig.truth import Summary, write
+
+KEY = "RIG_KEY"  # the environment variable
 
 
 async def play(settings: Settings, path: Path | None) -> Summary:
@@ -29,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(prog="python -m rig.load", description=__doc__)
     found.add_argument("--url", required=True, help="http://host:port of the service")
     found.add_argument("--rate", type=float, default=2.0, help="mean requests a second")
+    found.add_argument("--clients", type=int, help="closed loop: so many at once; --rate caps it")
     found.add_argument("--seconds", type=float, help="no new requests after this; endless without")
     found.add_argument("--seed", type=int, default=1)
     found.add_argument("--tokens", type=int, default=80, help="asked of every request")
@@ -42,7 +47,7 @@ def main() -> int:
     args = vars(parser().parse_args())
     path: Path | None = args.pop("json")
     try:
-        settings = Settings(**args)
+        settings = Settings(**args, key=os.environ.get(KEY))
     except ValueError as wrong:
         print(wrong, file=sys.stderr)
         return 2

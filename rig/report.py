@@ -76,12 +76,12 @@ class Figures:
                 {key: one[key] for key in ("uuid", "memory_used_bytes", "memory_total_bytes")}
                 for one in (self.state or {}).get("gpus", [])
             ],
-            "engine": f"llama.cpp ({self.engine})",
+            "engine": self.engine,
             "gateway": self.gateway,
             "sources": {"wire": self.source(WIRE), "engine": self.source(ENGINE)},
             "collectors": self.collectors(),
             "client": None if self.truth is None else asdict(self.truth),
-            "observations": (self.state or {}).get("observations", []),
+            "observations": [o["text"] for o in (self.state or {}).get("observations", [])],
         }
 
 
@@ -140,8 +140,9 @@ def report(figures: Figures) -> Iterator[str]:
             yield f"{name:<5}{quantile:<6}{milliseconds(wire.get(quantile))} (client: {said})"
     for name, state in figures.collectors().items():
         yield f"collector  {name}: {state}"
-    for sentence in (figures.state or {}).get("observations", []):
-        yield f"observed   {sentence}"
+    for observation in (figures.state or {}).get("observations", []):
+        if observation["kind"] != "at_finish":  # what llama.cpp always does is no news
+            yield f"observed   {observation['text']}"
 
 
 def milliseconds(seconds: float | None) -> str:

@@ -66,6 +66,7 @@ class Sidecar:
         command += ["--port", str(self._stack.gateway_port), "--interval", INTERVAL]
         for port, url in zip(self._stack.engine_ports, self._stack.engine_urls, strict=True):
             command += ["--upstream-port", str(port), "--engine", url]
+        command += ["--gateway", self._stack.admin_url]
         return tuple(command)
 
     def state(self) -> Document | None:

@@ -6,48 +6,25 @@ the *thread* that called `start`, so start from one that lives as long as the st
 
 import signal
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Self
 
+from rig import litellm_proxy, load, vllm_engine
 from rig.engine import model_path
 from rig.gateway import Launch, plan
 from rig.gpu.node import Node
 from rig.part import Part, State, Status
+from rig.plan import Plan
 from rig.ports import free_ports
 from rig.truth import Summary, read
 
+__all__ = ["ENGINE", "LOAD", "Plan", "Stack"]
 LOAD, ENGINE = "load", "engine-"  # names of parts; the gateway's is its own
-READY = 20.0  # seconds for all parts to answer
+READY = 20.0  # seconds for all parts to answer, unless one of them is known to be slow
 STOP = 5.0  # seconds between SIGTERM and SIGKILL
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to run. Ports are wishes: a taken one is replaced by a free one.
-
-    With `gpu`, engines work on stand-in devices: a part `engine-N` is then the supervisor of one.
-    """
-
-    gateway: str = "envoy"
-    model: str = "tiny"
-    engines: int = 2
-    gateway_port: int = 8080
-    engine_port: int = 8081  # and those above it
-    admin_port: int = 9901
-    folder: Path = Path(".cache/rig")  # configurations, logs, the load's truth
-    load: bool = True  # start it at the end of `start`
-    rate: float = 2.0
-    tokens: int = 80
-    seed: int = 1
-    seconds: float | None = None
-    gpu: bool = False
-    gpu_ranks: int = 2  # processes and devices an engine
-    gpu_front: tuple[str, ...] = ()  # further options of `rig.gpu.front`
-    gpu_supervisor: tuple[str, ...] = ()  # of `rig.gpu.supervisor`: its hidden faults
 
 
 class Stack:
@@ -93,9 +70,12 @@ class Stack:
     @property
     def admin_url(self) -> str:
         """The gateway's own statistics in Prometheus text."""
-        if self._launch is None:
-            raise RuntimeError("the stack has not been started")
-        return self._launch.metrics_url
+        return self._planned().metrics_url
+
+    @property
+    def key(self) -> str | None:
+        """What clients have to send as a bearer token; None when the gateway wants none."""
+        return self._planned().key
 
     @property
     def gpu_environment(self) -> dict[str, str]:
@@ -144,13 +124,14 @@ class Stack:
         Raises FileNotFoundError (no such model), `gateway.Absent`, `PartDied`, TimeoutError.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        model_path(self.plan.model)  # written or missed here, not in two engines at once
+        if self.plan.serving == "llama.cpp":
+            model_path(self.plan.model)  # written or missed here, not in two engines at once
         self.boot()
         try:
             for at in range(self.plan.engines):
                 self._start_engine(at)
             self._start_gateway()
-            deadline = monotonic() + READY
+            deadline = monotonic() + self._patience
             for part in self._parts.values():
                 part.wait_ready(deadline)
             if self.plan.load:
@@ -169,10 +150,12 @@ class Stack:
         """Begin to send requests; for a caller that wants to watch from the first one."""
         self.truth_file.unlink(missing_ok=True)
         options: tuple[str, ...] = ("--url", self.url, "--json", str(self.truth_file))
-        for name in ("rate", "tokens", "seed", "seconds"):
+        for name in ("rate", "tokens", "clients", "seed", "seconds"):
             value = getattr(self.plan, name)
             options += () if value is None else (f"--{name}", str(value))
-        self._run(LOAD, (sys.executable, "-m", "rig.load", *options))
+        environment = {} if self.key is None else {load.KEY: self.key}
+        command = (sys.executable, "-m", "rig.load", *options)
+        self._run(LOAD, command, environment=environment)
 
     def restart(self, name: str) -> None:
         """Start an ended part again, on the same port, and wait until it answers."""
@@ -182,7 +165,7 @@ class Stack:
             self._start_gateway()
         else:
             self._start_engine(int(name.removeprefix(ENGINE)))
-        self._parts[name].wait_ready(monotonic() + READY)
+        self._parts[name].wait_ready(monotonic() + self._patience)
 
     def kill(self, name: str) -> None:
         """SIGKILL: as a crash."""
@@ -212,19 +195,44 @@ class Stack:
         for name in names:
             self._parts[name].reap(deadline)
 
+    @property
+    def _patience(self) -> float:
+        vllm = vllm_engine.READY if self.plan.serving == "vllm" else READY
+        return max(vllm, litellm_proxy.READY if self.gateway_name == "litellm" else READY)
+
     def _start_engine(self, at: int) -> None:
         port = self.engine_ports[at]
+        if self.plan.serving == "vllm":
+            vllm = vllm_engine.plan(port, self.plan.overload)
+            self._run(f"{ENGINE}{at}", vllm.command, vllm.ready_url, vllm.environment)
+            return
         command: tuple[str, ...] = (sys.executable, "-m", "rig.engine", "--port", str(port))
         command += ("--model", self.plan.model)
         if self.plan.gpu:
             command = self.node.command(at, port, self.plan.model)
         self._run(f"{ENGINE}{at}", command, f"http://127.0.0.1:{port}/health")
 
-    def _start_gateway(self) -> None:
-        self._launch = plan(
-            self.gateway_name, self.folder, self.gateway_port, self.admin_port, self.engine_ports
-        )
-        self._run(self.gateway_name, self._launch.command, self._launch.ready_url)
+    def _planned(self) -> Launch:
+        """The gateway's launch, made once: some have a key that is made with it."""
+        if self._launch is None:
+            self._launch = plan(
+                self.gateway_name,
+                self.folder,
+                self.gateway_port,
+                self.admin_port,
+                self.engine_ports,
+            )
+        return self._launch
 
-    def _run(self, name: str, command: Sequence[str], ready_url: str | None = None) -> None:
-        self._parts[name] = Part(name, command, self.folder, ready_url)
+    def _start_gateway(self) -> None:
+        launch = self._planned()
+        self._run(self.gateway_name, launch.command, launch.ready_url, launch.environment)
+
+    def _run(
+        self,
+        name: str,
+        command: Sequence[str],
+        ready_url: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._parts[name] = Part(name, command, self.folder, ready_url, environment)

@@ -1,4 +1,7 @@
-"""Plays the schedule against a service: arrivals never wait for answers, histories are resent."""
+"""Plays the schedule against a service: arrivals never wait for answers, histories are resent.
+
+Only a closed loop waits: it holds a service at a number of requests, whatever it can bear.
+"""
 
 import asyncio
 import contextlib
@@ -21,23 +24,33 @@ Message = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One load; `seconds` None runs until SIGTERM, `tokens` are asked of every request."""
+    """One load; `seconds` None runs until SIGTERM, `tokens` are asked of every request.
+
+    With `clients` it is a closed loop: so many at once, each asking again when it has its answer,
+    and `rate` is only the most that they start in a second.
+    """
 
     url: str
     rate: float = 2.0
+    clients: int | None = None
     seconds: float | None = None
     seed: int = 1
     tokens: int = 80
     timeout: float = 60.0
+    key: str | None = None  # for a gateway that wants `Authorization: Bearer …`
 
     def __post_init__(self) -> None:
         if urlsplit(self.url).scheme != "http" or not urlsplit(self.url).hostname:
             raise ValueError(f"not an http:// address: {self.url}")
         if self.rate <= 0 or self.tokens <= 0 or self.timeout <= 0:
             raise ValueError("rate, tokens and timeout must be above 0")
+        if self.clients is not None and not 0 < self.clients <= OPEN:
+            raise ValueError(f"clients must be 1 to {OPEN}")
 
 
-def request(netloc: str, messages: list[Message], tokens: int, traceparent: str) -> bytes:
+def request(
+    netloc: str, messages: list[Message], tokens: int, traceparent: str, key: str | None = None
+) -> bytes:
     """The bytes of a streaming chat completion; `ignore_eos` makes its length certain."""
     body = json.dumps(
         {
@@ -54,6 +67,7 @@ def request(netloc: str, messages: list[Message], tokens: int, traceparent: str)
         "Content-Type: application/json",
         "Accept: text/event-stream",
         f"Traceparent: {traceparent}",
+        *(() if key is None else (f"Authorization: Bearer {key}",)),
         f"Content-Length: {len(body)}",
     )
     return "\r\n".join((*head, "", "")).encode() + body
@@ -100,7 +114,7 @@ class Load:
         """Play to the end; `report` hears the truth every second and once at the end."""
         self._started, self._cpu = perf_counter(), process_time()
         reporter = asyncio.create_task(self._report(report))
-        await self._arrivals()
+        await (self._arrivals() if self._settings.clients is None else self._crowd())
         await self._drain()
         reporter.cancel()
         final = self.summary()
@@ -116,6 +130,21 @@ class Load:
             if await self._wait(turn.at):
                 return
             self._send(turn)
+
+    async def _crowd(self) -> None:
+        """The closed loop, until its time is over or it is stopped."""
+        stopped = asyncio.create_task(self._stop.wait())
+        end = self._settings.seconds
+        for turn in schedule(self._settings.seed, self._settings.rate):
+            now = perf_counter() - self._started
+            if await self._wait(now + 1 / self._settings.rate):
+                break
+            while len(self._open) >= (self._settings.clients or 0) and not stopped.done():
+                await asyncio.wait({*self._open, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if stopped.done() or (end is not None and perf_counter() - self._started > end):
+                break
+            self._send(turn)
+        stopped.cancel()
 
     async def _wait(self, at: float) -> bool:
         """Until `at` seconds after the start; True when stopped before."""
@@ -139,7 +168,8 @@ class Load:
         talk.append({"role": "user", "content": turn.question})
         if turn.last:
             del self._talks[turn.conversation]
-        data = request(self._netloc, talk, self._settings.tokens, turn.traceparent)
+        settings = self._settings
+        data = request(self._netloc, talk, settings.tokens, turn.traceparent, settings.key)
         answer = await self._client.ask(data)
         words = answer.split()[:REMEMBERED]
         talk.append({"role": "assistant", "content": " ".join(words)})

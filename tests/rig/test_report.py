@@ -41,7 +41,7 @@ def state(requests: int = 17, failed: int = 0, absence: str | None = None) -> di
     }
 
 
-GOOD = Figures(state(), TRUTH, "envoy", "tiny", gpu=True)
+GOOD = Figures(state(), TRUTH, "envoy", "llama.cpp (tiny)", gpu=True)
 
 
 def without(*names: str) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+APART = ("vllm", "vllm-torch", "litellm", "vllm-router")  # an environment of their own each
 LAYERS = {
     "build": PROJECT["build-system"]["requires"],
     "runtime": PROJECT["project"]["dependencies"],
     "rig": PROJECT["dependency-groups"]["rig"],
     "dev": PROJECT["dependency-groups"]["dev"],
+    **{name: PROJECT["dependency-groups"][name] for name in APART},
 }
 
 
@@ -58,9 +60,10 @@ def test_every_entry_is_exact_and_hashed(layer):
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", each.strip()) for each in hashes)
 
 
-def test_one_version_everywhere():
+@pytest.mark.parametrize("layer", ["dev", *APART])
+def test_one_version_everywhere(layer):
     """No package has different versions in different layers, save those its markers tell apart."""
-    for name, found in pins("dev").items():
+    for name, found in pins(layer).items():
         versions = {str(pin.specifier) for pin in found}
         assert len(versions) == 1 or len({str(pin.marker) for pin in found}) == len(found), name
 

@@ -5,6 +5,7 @@ It is watched as an operator would watch it: by its state endpoint, from outside
 
 import json
 import sys
+from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException
 from os import geteuid
 from pathlib import Path
@@ -22,9 +23,13 @@ INTERVAL = "2"  # seconds between two reads of an engine: a demo should move
 
 
 class Sidecar:
-    """One `model-probe attach`. `state` is None while it does not answer."""
+    """One `model-probe attach`. `state` is None while it does not answer.
 
-    def __init__(self, stack: Stack, port: int) -> None:
+    `settings` are further ``MODELPROBE_`` variables.
+    """
+
+    def __init__(self, stack: Stack, port: int, settings: Mapping[str, str] | None = None) -> None:
+        self._settings = dict(settings or {})
         self._stack = stack
         self._port = port
         self._pause = Event()
@@ -55,10 +60,11 @@ class Sidecar:
     def _environment(self) -> dict[str, str]:
         """What its GPU reader needs to find the stand-in driver, and nothing for anybody else."""
         if self._stack.gpu_library_folder is None:
-            return {}
+            return self._settings
         found = self._stack.gpu_environment
         found.pop("LD_LIBRARY_PATH", None)
-        return {**found, "MODELPROBE_GPU__LIBRARY_FOLDER": str(self._stack.gpu_library_folder)}
+        folder = str(self._stack.gpu_library_folder)
+        return {**found, **self._settings, "MODELPROBE_GPU__LIBRARY_FOLDER": folder}
 
     def _command(self) -> tuple[str, ...]:
         program = str(Path(sys.executable).with_name("model-probe"))

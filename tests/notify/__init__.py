@@ -1,0 +1,1 @@
+"""Tests of what is sent abroad, against real servers on loopback."""

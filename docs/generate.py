@@ -13,12 +13,14 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from docs.alarms_page import page as alarms_of
 from docs.engines_page import page
-from sidecar import traffic
+from sidecar import traffic, watch
 from sidecar.app import declared_metrics
 from sidecar.collectors import COLLECTORS
 from sidecar.config import PREFIX, Settings
-from sidecar.export import own
+from sidecar.export import alarms, own
+from sidecar.export.notify import routes as notify
 from sidecar.signals import ABSENCE_MEANINGS, Absence, Metric
 
 DOCS = Path(__file__).parent
@@ -44,6 +46,7 @@ def metrics_page() -> str:
             m for m in declared if m.name.startswith(("modelprobe_pressure_", "modelprobe_cgroup_"))
         ],
         "Kernel probes": [m for m in declared if m.name.startswith("modelprobe_probe_")],
+        "Alarms": [*watch.METRICS, *alarms.METRICS, *notify.METRICS],
         "The sidecar itself": own.METRICS,
     }
     missing = {m.name for m in declared} - {m.name for group in groups.values() for m in group}
@@ -134,7 +137,13 @@ def engines_page() -> str:
     return page(_MARK)
 
 
+def alarms_page() -> str:
+    """What each alarm means and what to do."""
+    return alarms_of(_MARK)
+
+
 PAGES = {
+    "alarms.md": alarms_page,
     "metrics.md": metrics_page,
     "configuration.md": configuration_page,
     "engines.md": engines_page,

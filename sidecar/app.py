@@ -18,16 +18,20 @@ from typing import NoReturn
 import structlog
 import uvicorn
 
-from sidecar import __version__, traffic
+from sidecar import __version__, traffic, watch
 from sidecar.addresses import split_address
 from sidecar.collectors import COLLECTORS, Collector
 from sidecar.config import ConfigError, Settings
+from sidecar.detect.slo import objectives
 from sidecar.engines import canonical
+from sidecar.export.notify import routes as notify
+from sidecar.export.notify.routes import routes
 from sidecar.export.server import CalmServer, ImpatientProtocol, raise_descriptor_limit
 from sidecar.pipeline import Pipeline
 from sidecar.readings import gpus
 from sidecar.signals import Metric
 from sidecar.state import Plotted, State
+from sidecar.watch import Watch
 
 PLOTTED = (
     Plotted(canonical.GENERATED_TOKENS.name),
@@ -69,7 +73,7 @@ def make_collectors(settings: Settings) -> list[Collector]:
 
 def declared_metrics() -> tuple[Metric, ...]:
     """Every metric that can be exported, without those of the exporter itself."""
-    found: dict[str, Metric] = {metric.name: metric for metric in traffic.METRICS}
+    found = {metric.name: metric for metric in (*traffic.METRICS, *watch.METRICS, *notify.METRICS)}
     for entry in COLLECTORS.values():
         module = import_module(entry.partition(":")[0])
         found.update((metric.name, metric) for metric in module.METRICS)
@@ -109,8 +113,12 @@ class App:
         raise_descriptor_limit()
         self._listener = bind(self._settings.export.listen)
         limit = self._settings.export.max_label_sets
-        state = State(time.time(), PLOTTED, limit, clock=time.monotonic())
-        self.pipeline = Pipeline(make_collectors(self._settings), state)
+        wanted = objectives(self._settings.slo)
+        state = State(time.time(), PLOTTED, limit, time.monotonic(), wanted)
+        self._routes = routes(self._settings.notify)
+        self._watch = Watch(self._settings, self._routes)
+        collectors = make_collectors(self._settings)
+        self.pipeline = Pipeline(collectors, state, judge=self._watch.judge)
         self._asked: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def run(self) -> int:
@@ -134,6 +142,8 @@ class App:
         signal.signal(signal.SIGHUP, self._on_request)
         signal.signal(signal.SIGUSR1, self._on_request)
         threading.Thread(target=self._requests, name="requests", daemon=True).start()
+        self._routes.start()
+        self._watch.start()
         self.pipeline.start()
         spare_garbage_collection()
         log.info("serving", listen=self._settings.export.listen, version=__version__)
@@ -143,6 +153,11 @@ class App:
         stuck = self.pipeline.stop()
         if stuck:
             log.warning("left in a call", collectors=stuck)
+        stuck = self._routes.stop()
+        if stuck:
+            log.warning("outputs left in a call", outputs=stuck)
+        if not self._watch.stop():
+            log.warning("alarms were not written in time")
         log.info("ended")
         return 0
 
@@ -165,6 +180,8 @@ class App:
         try:
             settings = self._load()
             collectors = make_collectors(settings)
+            renewed = settings.notify != self._settings.notify
+            outlet = routes(settings.notify) if renewed else self._routes
         except ConfigError as error:
             log.warning("reload refused, the old settings stay", problem=str(error))
             return
@@ -173,8 +190,15 @@ class App:
             return
         if settings.export != self._settings.export:
             log.warning("export settings change at a restart only")
+        if settings.slo.objectives != self._settings.slo.objectives:
+            log.warning("objectives change at a restart only")
         configure_logging(settings.log_level)
         self.pipeline.replace(collectors)
+        self._watch.reconfigure(settings, outlet)
+        if outlet is not self._routes:
+            outlet.start()
+            self._routes.stop()
+            self._routes = outlet
         self._settings = settings
         log.info("reloaded")
 

@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from sidecar import __version__
+from sidecar.commands.mark import mark
 from sidecar.config import ConfigError, Settings, load
 
 cli = typer.Typer(
@@ -19,6 +20,7 @@ cli = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+cli.add_typer(mark, name="mark")
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", "-c", help="YAML file; the environment wins over it.")
 ]

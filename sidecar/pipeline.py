@@ -26,6 +26,12 @@ _INBOX = 1_000  # batches; a full inbox drops the newest, counted
 
 log = structlog.get_logger("pipeline")
 
+Judge = Callable[[Snapshot, float], Snapshot]
+
+
+def _unjudged(snapshot: Snapshot, _clock: float) -> Snapshot:
+    return snapshot
+
 
 class Pipeline:
     """Owns the workers and the state thread; ``snapshot`` never blocks."""
@@ -36,10 +42,12 @@ class Pipeline:
         state: State,
         rng: random.Random | None = None,
         publish_seconds: float = PUBLISH_SECONDS,
+        judge: Judge = _unjudged,
     ) -> None:
         self._state = state
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._publish_seconds = publish_seconds
+        self._judge = judge
         self._inbox: queue.Queue[Batch] = queue.Queue(_INBOX)
         self._workers = self._hire(collectors)
         self._next: tuple[Worker, ...] | None = None
@@ -118,12 +126,13 @@ class Pipeline:
 
     def _publish(self) -> None:
         self._swap()
+        clock = time.monotonic()
         statuses = tuple(worker.status() for worker in self._workers)
         for status in statuses:
             if status.state is CollectorState.BLIND:
                 self._state.withdraw(status.name)
-        snapshot = self._state.snapshot(statuses, time.time(), time.monotonic())
-        self._snapshot = complete(snapshot)
+        snapshot = self._state.snapshot(statuses, time.time(), clock)
+        self._snapshot = self._judge(complete(snapshot), clock)
 
     def _swap(self) -> None:
         workers, self._next = self._next, None

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from sidecar.ledger import Ledger, Span
+from sidecar.ledger import Ledger, Span, Tally
+from sidecar.objectives import Objective, Score
 from sidecar.signals import (
     CollectorState,
     CollectorStatus,
@@ -25,7 +26,9 @@ from sidecar.signals import (
     Sample,
     Signal,
 )
+from sidecar.streams import Stall
 from sidecar.traffic import Traffic
+from sidecar.verdicts import Alarm
 from sidecar.windows import LegWindow
 
 HISTORY_SECONDS = 300
@@ -85,6 +88,10 @@ class Snapshot:
     legs: tuple[Leg, ...] = ()  # that the tap watches, as far as it has said
     events: tuple[Event, ...] = ()  # the latest, oldest first
     observations: tuple[Observation, ...] = ()  # as they hold now
+    alarms: tuple[Alarm, ...] = ()
+    scores: Mapping[str, Score] = field(default_factory=lambda: MappingProxyType({}))
+    tallies: Mapping[Leg, Tally] | None = None  # of the wire since the start; None: tap blind
+    stalls: Mapping[Leg, Stall] | None = None  # open streams that stand still; None: tap blind
     spans: Mapping[str, Span] = field(default_factory=lambda: MappingProxyType({}))
     capped: int = 0  # signals folded into `other` or dropped by a cap since the start
 
@@ -114,13 +121,14 @@ class State:
         plotted: tuple[Plotted, ...] = (),
         max_label_sets: int = 1_000,
         clock: float | None = None,
+        objectives: tuple[Objective, ...] = (),
     ) -> None:
         self._started = started
         self._since = started if clock is None else clock
         self._plotted = plotted
         self._levels = {p.metric for p in plotted if not p.metric.endswith("_total")}
         self._max = max_label_sets
-        self._traffic = Traffic(max_servers=min(max_label_sets, 50))
+        self._traffic = Traffic(min(max_label_sets, 50), objectives=objectives)
         self._batches: dict[str, _Batch] = {}
         self._history: dict[str, deque[tuple[float, float | None]]] = {}
         self._events: deque[Event] = deque(maxlen=_EVENTS)
@@ -197,6 +205,9 @@ class State:
             legs=self._traffic.legs(),
             events=tuple(self._events),
             observations=tuple(o for batch in self._batches.values() for o in batch.observations),
+            scores=self._traffic.scores.read(),
+            tallies=self._traffic.tallies(),
+            stalls=self._traffic.stalls(clock),
             spans=self._spans(),
             capped=self._capped + self._traffic.folded,
         )

@@ -10,11 +10,13 @@ import json
 import math
 from dataclasses import asdict
 
+from sidecar.export import alarms
 from sidecar.observe import coverage
 from sidecar.readings import engines as readings
 from sidecar.readings import gpus
 from sidecar.signals import CollectorStatus
 from sidecar.state import Snapshot
+from sidecar.verdicts import Alarm
 from sidecar.windows import LegWindow
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
@@ -37,6 +39,8 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
     utilization_ratio, temperature_celsius, power_watts, needs [word]}];
     ``events`` [{at, kind, subject, text}], oldest first;
     ``observations`` [{kind, subject, signal, text}];
+    ``alarms`` [{rule, labels {}, state, severity, known, since, held_seconds, fired, resolved,
+    text, evidence {}, marks [{kind, author, start, end, text}]}], the most urgent first;
     ``coverage`` {segment: whether a live source measures it}.
     """
     return {
@@ -60,6 +64,7 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
         "gpus": [_gpu(reading) for reading in gpus.read(snapshot)],
         "events": [asdict(event) for event in snapshot.events],
         "observations": [asdict(observation) for observation in snapshot.observations],
+        "alarms": [_alarm(alarm) for alarm in alarms.ordered(snapshot.alarms)],
         "coverage": dict(coverage.covered(snapshot)),
     }
 
@@ -86,6 +91,23 @@ def _collector(status: CollectorStatus) -> Plain:
 
 def _listed(values: dict[str, Plain]) -> dict[str, Plain]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+
+def _alarm(alarm: Alarm) -> Plain:
+    return {
+        "rule": alarm.rule,
+        "labels": dict(alarm.labels),
+        "state": alarm.state.value,
+        "severity": alarm.severity.value,
+        "known": alarm.known,
+        "since": alarm.since,
+        "held_seconds": alarm.held_seconds,
+        "fired": alarm.fired,
+        "resolved": alarm.resolved,
+        "text": alarm.text,
+        "evidence": dict(alarm.evidence),
+        "marks": [asdict(mark) for mark in alarm.marks],
+    }
 
 
 def _gpu(reading: gpus.GpuReading) -> Plain:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from sidecar.signals import Histogram, Kind, Labels, Metric, Sample
 
 MAX_LABEL_CHARACTERS = 256
+_KEPT = "\n\N{NO-BREAK SPACE}"
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 Series = tuple[Sample | Histogram, dict[str, str]]
 
@@ -90,11 +91,11 @@ class Intake:
 
 def safe_label(value: str) -> str:
     """A label value any parser takes: no control characters, no surrogates, not endless.
-    Newlines stay, because both formats escape them.
+    Newlines stay, because both formats escape them, and so do spaces that do not break a line.
     """
     if len(value) > MAX_LABEL_CHARACTERS:
         value = value[: MAX_LABEL_CHARACTERS - 1] + "…"
-    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in value)
+    return "".join(c if c.isprintable() or c in _KEPT else "\ufffd" for c in value)
 
 
 def _sound(signal: Sample | Histogram, kind: Kind) -> bool:

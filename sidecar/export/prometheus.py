@@ -20,7 +20,7 @@ from prometheus_client.samples import Exemplar as FamilyExemplar
 from prometheus_client.samples import Sample as FamilySample
 from prometheus_client.utils import floatToGoString
 
-from sidecar.export import own
+from sidecar.export import alarms, own
 from sidecar.export.intake import Intake, Series, declarations
 from sidecar.export.negotiation import Format
 from sidecar.export.own import METRICS
@@ -43,7 +43,7 @@ class Exposition:
     """
 
     def __init__(self, metrics: tuple[Metric, ...], version: str) -> None:
-        self._declared = declarations((*METRICS, *metrics))
+        self._declared = declarations((*METRICS, *alarms.METRICS, *metrics))
         self._version = version
         self._kept: tuple[float, int] | None = None
         self._bodies: dict[Format, bytes] = {}
@@ -52,7 +52,9 @@ class Exposition:
     def render(self, snapshot: Snapshot, form: Format) -> bytes:
         """The exposition without the snapshot's age and without OpenMetrics' end; uncached."""
         intake = Intake(self._declared)
-        for signal in chain(own.samples(snapshot, self._version), snapshot.samples):
+        for signal in chain(
+            own.samples(snapshot, self._version), alarms.samples(snapshot), snapshot.samples
+        ):
             intake.add(signal)
         for reason, count in intake.rejected.copy().items():
             intake.add(Sample(own.REJECTED.name, float(count), (("reason", reason.value),)))

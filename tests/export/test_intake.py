@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sidecar import traffic
 from sidecar.engines import canonical
-from sidecar.export.intake import MAX_LABEL_CHARACTERS
+from sidecar.export.intake import MAX_LABEL_CHARACTERS, safe_label
 from sidecar.export.negotiation import Format
 from sidecar.export.prometheus import Exposition
 from sidecar.signals import Exemplar, Kind, Metric, Sample
@@ -124,3 +124,8 @@ def test_any_label_and_value_can_be_scraped(label: str, value: float) -> None:
     snapshot = made.snapshot(samples=(Sample(GAUGE.name, value, (("who", label),)),))
     for form in Format:
         parse(scrape(snapshot, form, GAUGE), form)
+
+
+def test_spaces_that_do_not_break_stay() -> None:
+    """A number and its unit are held together by one; it is no control character."""
+    assert safe_label("15.7\N{NO-BREAK SPACE}s\x00") == "15.7\N{NO-BREAK SPACE}s\ufffd"

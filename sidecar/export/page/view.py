@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sidecar.export.intake import safe_label
+from sidecar.export.page.alarms import Strip, strip
 from sidecar.export.page.cards import Card, cards
 from sidecar.export.page.headline import Row, rows
 from sidecar.export.page.panels import panels, span
@@ -44,6 +45,7 @@ class View:
     stale: bool
     uptime: str
     stand_ins: tuple[str, ...]
+    alarms: Strip
     observations: tuple[str, ...]
     alone: bool  # one leg is watched: there is no gateway to look behind
     rows: tuple[Row, ...]
@@ -67,6 +69,7 @@ def view(snapshot: Snapshot, version: str, now: float) -> View:
         stand_ins=tuple(
             safe_label(status.name) for status in snapshot.collectors if status.stand_in
         ),
+        alarms=strip(snapshot),
         observations=sentences(snapshot.observations),
         alone=snapshot.legs == (Leg.DOWNSTREAM,),
         rows=rows(snapshot),

@@ -1,0 +1,112 @@
+"""Progress of open requests from report to report, and which of them stand still.
+
+A stream that is slow now would show in a total of ended requests only when it ends. What each
+report adds to the one before is credited to the moment of the report instead. What a stream had
+brought before anybody watched is credited to no moment.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sidecar.signals import End, Leg, RequestTiming
+
+_MAX_OPEN = 5_000
+_FRESH_SECONDS = 3.5  # open requests are reported once a second, the oldest 256 of them
+STUCK_SECONDS, STUCK_GAPS = 5.0, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a report adds: token events, and gaps between them with their summed length."""
+
+    token_events: int = 0
+    gaps: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Open streams of a leg that are followed: ``stuck`` of ``followed`` have had no token for
+    5 s and for five times their own mean gap. ``longest_seconds`` is the longest such silence.
+    """
+
+    followed: int
+    stuck: int
+    longest_seconds: float
+
+
+@dataclass(slots=True)
+class _Stream:
+    token_events: int
+    decode_seconds: float
+    silent_seconds: float
+    told: float
+
+
+Key = tuple[Leg, str, float]
+
+
+class Streams:
+    """Follows open requests; bounded. Its clock is a monotonic one."""
+
+    def __init__(self) -> None:
+        self._open: dict[Key, _Stream] = {}
+        self._since = -math.inf
+
+    def watch(self, now: float) -> None:
+        """From now on every request is told of, those that are open already too."""
+        self._since = now
+
+    def forget(self) -> None:
+        """The tap is blind: what happens meanwhile is unknown."""
+        self._open.clear()
+
+    def report(self, timing: RequestTiming, now: float) -> Progress:
+        """What this report, or this end, adds to what was told of the request before."""
+        key = (timing.leg, timing.server, timing.at)
+        before = self._open.get(key)
+        known = before or _Stream(0, 0.0, 0.0, now)
+        events = max(timing.token_events, known.token_events)
+        spent = max(_decode_seconds(timing), known.decode_seconds)
+        if timing.end is not End.OPEN:
+            self._open.pop(key, None)
+        elif before is None and len(self._open) >= _MAX_OPEN:
+            return Progress()  # its end will tell all of it at once
+        else:
+            silent = timing.seconds - (timing.last_token_seconds or timing.seconds)
+            self._open[key] = _Stream(events, spent, silent, now)
+        if before is None and timing.seconds > now - self._since:
+            return Progress()  # nobody knows how much of it came since
+        fresh = events - known.token_events
+        gaps = fresh if known.token_events else max(0, fresh - 1)
+        return Progress(fresh, gaps, spent - known.decode_seconds)
+
+    def stall(self, leg: Leg, now: float) -> Stall:
+        """How many of the streams that were reported just now stand still."""
+        fresh = [
+            stream
+            for (of, _, _), stream in self._open.items()
+            if of is leg and stream.token_events and now - stream.told <= _FRESH_SECONDS
+        ]
+        silences = [s.silent_seconds for s in fresh if s.silent_seconds > _patience(s)]
+        return Stall(len(fresh), len(silences), max(silences, default=0.0))
+
+    def tidy(self, now: float) -> None:
+        """Drops requests that are not reported any more and of whose end nothing was told."""
+        gone = [key for key, stream in self._open.items() if now - stream.told > 60.0]
+        for key in gone:
+            del self._open[key]
+
+
+def _decode_seconds(timing: RequestTiming) -> float:
+    """From its first token to its last so far; a gap that is still open is not in it."""
+    if timing.ttft_seconds is None or timing.last_token_seconds is None:
+        return 0.0
+    return max(0.0, timing.last_token_seconds - timing.ttft_seconds)
+
+
+def _patience(stream: _Stream) -> float:
+    gaps = max(1, stream.token_events - 1)
+    return max(STUCK_SECONDS, STUCK_GAPS * stream.decode_seconds / gaps)

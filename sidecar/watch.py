@@ -1,0 +1,173 @@
+"""Judges every snapshot: detectors to verdicts, verdicts to alarms, alarms to the file and abroad.
+
+Called once a second by the pipeline's thread and never waits: the disk and the network have threads
+of their own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from sidecar.alarms.book import Book
+from sidecar.alarms.standing import Transition
+from sidecar.alarms.states import StoreState
+from sidecar.alarms.store import Store
+from sidecar.alarms.writer import Writer
+from sidecar.config import Settings
+from sidecar.detect.ensemble import Ensemble
+from sidecar.detect.retired import retired
+from sidecar.signals import Kind, Metric, Sample
+from sidecar.state import Snapshot
+from sidecar.verdicts import Alarm, Outcome, Verdict
+
+STORE = Metric(
+    "modelprobe_alarm_store_state",
+    Kind.GAUGE,
+    "1 for how the file of alarms fares, 0 for the other states. In every state but `ok` alarms "
+    "are kept in memory only.",
+    ("state",),
+)
+VERDICTS = Metric(
+    "modelprobe_verdicts",
+    Kind.GAUGE,
+    "Verdicts of the last round, by rule and outcome. `unknown` is neither good nor bad.",
+    ("rule", "outcome"),
+)
+FAILURES = Metric(
+    "modelprobe_detector_failures_total",
+    Kind.COUNTER,
+    "Rounds in which a detector failed: a bug of the sidecar, which is in its log.",
+    ("detector",),
+)
+REFUSED = Metric(
+    "modelprobe_alarms_refused_total",
+    Kind.COUNTER,
+    "Verdicts that found no room among the alarms, and alarms that gave theirs to worse ones.",
+)
+METRICS = (STORE, VERDICTS, FAILURES, REFUSED)
+_REMEMBER_SECONDS = 60.0
+
+log = structlog.get_logger("watch")
+
+
+class Outlet(Protocol):
+    """Where alarms go besides the page; never blocks."""
+
+    def publish(self, alarms: tuple[Alarm, ...], transitions: list[Transition]) -> None:
+        """All alarms as they stand now, and what changed in this round."""
+
+    def samples(self) -> Iterator[Sample]:
+        """How it fares."""
+
+
+class Watch:
+    """Detectors, the book of alarms, and its file. One thread calls it, but for ``reconfigure``,
+    and ``start`` and ``stop`` around it all.
+    """
+
+    def __init__(self, settings: Settings, outlet: Outlet | None = None) -> None:
+        database = settings.alarms.database
+        self._store = Store()
+        self._store.open(None if database == Path() else database)
+        self._book = Book(self._store.restored)
+        self._writer = Writer(self._store)
+        self._outlet = outlet
+        self._settings = settings
+        self._detectors = Ensemble(settings)
+        self._next: deque[tuple[Settings, Outlet | None]] = deque(maxlen=1)
+        self._remember_at = 0.0
+        self._recalled = False
+        self._recall()
+
+    def start(self) -> None:
+        """Starts the thread that writes."""
+        self._writer.start()
+
+    def stop(self, timeout: float = 2.0) -> bool:
+        """Keeps what detectors know and ends; False when the disk took longer than ``timeout``."""
+        self._remember()
+        return self._writer.stop(timeout)
+
+    def reconfigure(self, settings: Settings, outlet: Outlet | None = None) -> None:
+        """New settings and another outlet from the next round on; from any thread. Objectives stay
+        as they were: what is counted of them changes at a restart only.
+        """
+        self._next.append((settings, outlet))
+
+    def _exchange(self, settings: Settings, outlet: Outlet | None) -> None:
+        objectives = self._settings.slo.objectives
+        slo = settings.slo.model_copy(update={"objectives": objectives})
+        self._settings = settings.model_copy(update={"slo": slo})
+        self._detectors.equip(self._settings)
+        self._outlet = outlet
+
+    def judge(self, snapshot: Snapshot, clock: float) -> Snapshot:
+        """The snapshot with its alarms and with samples of how they came about."""
+        if self._next:
+            self._exchange(*self._next.pop())
+        self._recall()
+        verdicts, marks = self._detectors.judge(snapshot, clock), self._writer.marks()
+        known, rules = self._book.alarms(), self._detectors.rules
+        ended = retired(known, verdicts, snapshot, self._settings, rules)
+        transitions = self._book.update([*verdicts, *ended], snapshot.at, clock, marks)
+        found = self._writer.exchange(self._book.standings(), transitions)
+        if found:
+            self._book.adopt(found)
+        alarms = self._book.alarms()
+        self._detectors.heed(alarms, marks)
+        if clock >= self._remember_at:
+            self._remember_at = clock + _REMEMBER_SECONDS
+            self._remember()
+        for transition in transitions:
+            _tell(transition)
+        if self._outlet is not None:
+            self._outlet.publish(alarms, transitions)
+        samples = tuple(self._samples(verdicts))
+        return replace(snapshot, alarms=alarms, samples=(*snapshot.samples, *samples))
+
+    def _remember(self) -> None:
+        if not self._recalled:
+            return  # what the file holds is not known yet and must not be written over
+        for key, text in self._detectors.known().items():
+            self._writer.level(key, text)
+
+    def _recall(self) -> None:
+        """What the file holds, as soon as it can be read: at the start, nearly always."""
+        if not self._recalled and self._store.read:
+            self._recalled = True
+            self._detectors.recall(self._store.levels)
+
+    def _samples(self, verdicts: list[Verdict]) -> Iterator[Sample]:
+        status = self._writer.status()
+        for state in StoreState:
+            yield Sample(STORE.name, float(state is status.state), (("state", state.value),))
+        counts = Counter((verdict.rule, verdict.outcome) for verdict in verdicts)
+        for rule in {verdict.rule for verdict in verdicts}:
+            for outcome in Outcome:
+                labels = (("rule", rule), ("outcome", outcome.value))
+                yield Sample(VERDICTS.name, float(counts[rule, outcome]), labels)
+        for name in self._detectors.names:
+            failures = float(self._detectors.failures[name])
+            yield Sample(FAILURES.name, failures, (("detector", name),))
+        yield Sample(REFUSED.name, float(self._book.refused + self._book.evicted))
+        if self._outlet is not None:
+            yield from self._outlet.samples()
+
+
+def _tell(transition: Transition) -> None:
+    alarm = transition.alarm
+    log.info(
+        f"alarm {alarm.state.value}",
+        rule=alarm.rule,
+        labels=dict(alarm.labels),
+        severity=alarm.severity.value,
+        text=alarm.text,
+        at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(transition.at)),
+    )

@@ -1,35 +1,39 @@
 """What a target and the wire counted in the same minute, so that the two can be compared.
 
 Both are noted at each scrape of the target. They cannot agree exactly: a request may end between
-the scrape and the frame that tells of it. So each count is a pair: over the whole span, and over
-the span without its first and last scrape. What one side counts inside is the least that the other
-must have counted over the whole.
+the scrape and the frame that tells of it. So what the wire saw well inside a span is the least that
+the target must have counted over the whole of it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 
 from sidecar.signals import Labels, Leg
 
 SPAN_SECONDS = 60.0
+_FEWEST = 4  # notes: two at the ends and two inside
 Key = tuple[str, Labels]
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """LLM requests of a leg: ended, answered (whole and 2xx), failed, cancelled by their client;
-    and their token events so far.
+    """LLM requests of a leg: ended, answered (whole and 2xx), failed, with a status of 5xx,
+    cancelled by their client; and token events so far, those of open requests too, with the gaps
+    between them and the summed length of those gaps.
     """
 
     ended: int = 0
     answered: int = 0
     failed: int = 0
+    server_errors: int = 0
     cancelled: int = 0
     token_events: int = 0
+    gaps: int = 0
+    decode_seconds: float = 0.0
 
     def since(self, earlier: Tally) -> Tally:
         """What was counted in between."""
@@ -38,15 +42,33 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The increases of one target's counters and of the wire's tallies, over the whole span and
-    inside it. Of the wire nothing is said when the tap did not see the whole span.
+    """By how much one target's counters grew from ``start`` to ``end``, and what the wire had
+    tallied at each scrape in between; none of that when the tap did not see the whole span.
     """
 
-    seconds: float
+    start: float
+    end: float
     whole: Mapping[Key, float]
-    inside: Mapping[Key, float]
-    wire_whole: Mapping[Leg, Tally]
-    wire_inside: Mapping[Leg, Tally]
+    wire: tuple[tuple[float, Mapping[Leg, Tally]], ...]
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return self.end - self.start
+
+
+def seen(spans: Sequence[Span], leg: Leg, edge: float = 0.0) -> Tally | None:
+    """What the wire saw of a leg while all of these spans lasted, without ``edge`` seconds at
+    either end; None when the tap was blind or nothing was noted there.
+    """
+    since = max(span.start for span in spans) + edge
+    until = min(span.end for span in spans) - edge
+    points = [point for span in spans for point in span.wire if since <= point[0] <= until]
+    if len(points) < 2 or not all(span.wire for span in spans):
+        return None
+    points.sort(key=lambda point: point[0])
+    first, last = points[0][1].get(leg), points[-1][1].get(leg)
+    return None if first is None or last is None else last.since(first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +79,9 @@ class _Note:
 
 
 class Ledger:
-    """The notes of one target; starts anew when a counter goes back or the tap loses sight."""
+    """The notes of one target; starts anew when a counter goes back or away, or the tap loses
+    sight.
+    """
 
     def __init__(self, seconds: float = SPAN_SECONDS) -> None:
         self._seconds = seconds
@@ -69,37 +93,18 @@ class Ledger:
         """Takes in one scrape; ``tallies`` None while the tap is blind."""
         if self._notes:
             before = self._notes[-1]
-            back = any(value < before.counters.get(key, 0.0) for key, value in counters.items())
+            back = any(counters.get(key, -1.0) < value for key, value in before.counters.items())
             if back or (tallies is None) != (before.tallies is None):
                 self._notes.clear()
         self._notes.append(_Note(at, counters, tallies))
-        while len(self._notes) > 2 and self._notes[1].at <= at - self._seconds:
+        while len(self._notes) > _FEWEST and self._notes[1].at <= at - self._seconds:
             self._notes.popleft()
 
     def span(self) -> Span | None:
         """What grew since the oldest note; None before there are four."""
-        notes = self._notes
-        if len(notes) < 4:
+        if len(self._notes) < _FEWEST:
             return None
-        first, second, last_but_one, last = notes[0], notes[1], notes[-2], notes[-1]
-        return Span(
-            last.at - first.at,
-            _grown(last.counters, first.counters),
-            _grown(last_but_one.counters, second.counters),
-            _tallied(last.tallies, first.tallies),
-            _tallied(last_but_one.tallies, second.tallies),
-        )
-
-
-def _grown(later: Mapping[Key, float], earlier: Mapping[Key, float]) -> Mapping[Key, float]:
-    return MappingProxyType({key: value - earlier.get(key, 0.0) for key, value in later.items()})
-
-
-def _tallied(
-    later: Mapping[Leg, Tally] | None, earlier: Mapping[Leg, Tally] | None
-) -> Mapping[Leg, Tally]:
-    if later is None or earlier is None:
-        return MappingProxyType({})
-    return MappingProxyType(
-        {leg: tally.since(earlier.get(leg, Tally())) for leg, tally in later.items()}
-    )
+        first, last = self._notes[0], self._notes[-1]
+        grown = {k: value - first.counters.get(k, 0.0) for k, value in last.counters.items()}
+        wire = tuple((n.at, n.tallies) for n in self._notes if n.tallies is not None)
+        return Span(first.at, last.at, MappingProxyType(grown), wire)

@@ -140,8 +140,10 @@ class EngineCollector:
         if self._endpoint is None:
             raise RuntimeError("collect before open")
         started = self._clock()
-        exposition = self._endpoint.get(self._wanted)
-        self._took = self._clock() - started
+        try:
+            exposition = self._endpoint.get(self._wanted)
+        finally:
+            self._took = self._clock() - started
         translation, signals = self._telemetry.take(exposition, started)
         if not translation.samples:
             raise NoData(Absence.NO_SIGNAL, self._nothing(exposition, translation))
@@ -162,7 +164,7 @@ class EngineCollector:
     def _own(self, exposition: Exposition, translation: Translation) -> Iterator[Sample]:
         self._bad += exposition.bad
         self._exemplars += exposition.exemplars
-        self._dropped += exposition.dropped + translation.folded_models
+        self._dropped += exposition.dropped + translation.folded
         self._flaws.update(translation.flaws)
         labels = (("replica", self._replica),)
         yield Sample(BAD_LINES.name, float(self._bad), labels)

@@ -6,6 +6,7 @@ changes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 
 from sidecar.engines.table import NameTable
@@ -25,10 +26,10 @@ ENGINES: dict[str, str] = {
 }
 
 
-def tables() -> tuple[NameTable, ...]:
+def tables(registered: Mapping[str, str] = ENGINES) -> tuple[NameTable, ...]:
     """Every registered name table, in the order of :data:`ENGINES`."""
     found = []
-    for entry in ENGINES.values():
+    for entry in registered.values():
         module, _, attribute = entry.partition(":")
         found.append(getattr(import_module(module), attribute))
     return tuple(found)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sidecar.config import ConfigError, NameSettings, NameTableSettings
-from sidecar.engines.canonical import CANONICAL, DEFINITION
+from sidecar.engines.canonical import CANONICAL, DEFINITION, ENGINE_LABELS, GATEWAY_LABELS
 from sidecar.engines.table import Clock, Name, NameTable, Role, Was
 from sidecar.signals import Kind, Metric
+
+_GIVEN = {*ENGINE_LABELS, *GATEWAY_LABELS, DEFINITION}  # labels that no name can set
 
 
 def from_settings(declared: Iterable[NameTableSettings]) -> tuple[NameTable, ...]:
@@ -46,14 +48,7 @@ def _name(engine: str, role: Role, settings: NameSettings) -> Name:
     where = f"name_tables: {engine}: {settings.raw}"
     if metric is None:
         raise ConfigError(f"{where}: unknown signal {settings.signal}; known: {', '.join(known)}")
-    if metric.kind is Kind.COUNTER and settings.clock is None:
-        raise ConfigError(f"{where}: a counter needs clock: per_step or at_finish")
-    if DEFINITION in metric.labels and not settings.definition:
-        raise ConfigError(f"{where}: {settings.signal} needs a definition, such as per_step")
-    allowed = set(metric.labels) - {DEFINITION}
-    extra = sorted(({*settings.labels, *settings.by.values()}) - allowed)
-    if extra:
-        raise ConfigError(f"{where}: {settings.signal} has no label {', '.join(extra)}")
+    _check(where, settings, metric)
     return Name(
         raw=settings.raw,
         metric=metric,
@@ -66,3 +61,26 @@ def _name(engine: str, role: Role, settings: NameSettings) -> Name:
         was=tuple(Was(former, "") for former in settings.was),
         optional=settings.optional,
     )
+
+
+def _check(where: str, settings: NameSettings, metric: Metric) -> None:
+    signal = settings.signal
+    if metric.kind is Kind.COUNTER and settings.clock is None:
+        raise ConfigError(f"{where}: a counter needs clock: per_step or at_finish")
+    if metric.kind is not Kind.COUNTER and settings.clock is not None:
+        raise ConfigError(f"{where}: {signal} is a {metric.kind} and has no clock; take it out")
+    if DEFINITION in metric.labels and not settings.definition:
+        raise ConfigError(f"{where}: {signal} needs a definition, such as per_step")
+    if DEFINITION not in metric.labels and settings.definition:
+        raise ConfigError(f"{where}: {signal} has no definition; take it out")
+    set_by_us = [*settings.labels, *settings.by.values()]
+    allowed = set(metric.labels) - _GIVEN
+    extra = sorted(set(set_by_us) - allowed)
+    if extra:
+        known = ", ".join(sorted(allowed)) or "none"
+        raise ConfigError(
+            f"{where}: {signal} has no label {', '.join(extra)} to set; it has {known}"
+        )
+    twice = sorted({label for label in set_by_us if set_by_us.count(label) > 1})
+    if twice:
+        raise ConfigError(f"{where}: label {', '.join(twice)} is set twice; once will do")

@@ -16,6 +16,7 @@ from sidecar.engines.wanted import Wanted
 from sidecar.signals import Absence, NoData
 
 _MAX_BYTES = 16 * 2**20
+_READING = 0.5  # share of the time that reading itself may take
 _ACCEPT = "text/plain;version=0.0.4, text/plain;q=0.5"
 
 
@@ -55,6 +56,10 @@ class Endpoint:
         try:
             with self._client.stream("GET", self._url) as response:
                 return self._read(response, wanted, deadline)
+        except NoData as error:
+            if self.shown in error.reason:
+                raise
+            raise NoData(error.absence, f"{self.shown}: {error.reason}") from error
         except httpx.TimeoutException as error:
             raise self._late() from error
         except httpx.ConnectError as error:
@@ -80,7 +85,7 @@ class Endpoint:
             # Five kilobytes can unpack to gigabytes; we asked for plain text.
             raise NoData(Absence.NOT_METRICS, f"{self.shown} compresses although not asked to")
         openmetrics = "openmetrics" in response.headers.get("content-type", "")
-        reader = Reader(wanted, self._seconds, openmetrics)
+        reader = Reader(wanted, _READING * self._seconds, openmetrics)
         size = 0
         for chunk in response.iter_raw():
             size += len(chunk)
@@ -91,7 +96,9 @@ class Endpoint:
             reader.feed(chunk)
             if time.monotonic() > deadline:
                 raise self._late()
-        return reader.finish()
+        # Without either, an answer that breaks off looks like a whole one.
+        framed = {"content-length", "transfer-encoding"} & set(response.headers)
+        return reader.finish(whole=bool(framed))
 
 
 def _unreachable(url: str, error: httpx.ConnectError) -> NoData:

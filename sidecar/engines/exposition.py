@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sidecar.signals import Labels
+from sidecar.signals import Absence, Labels, NoData
 
 
 class Bad(StrEnum):
@@ -69,3 +69,19 @@ class Exposition:
     exemplars: int = 0
     dropped: int = 0
     explosions: tuple[Explosion, ...] = ()
+
+
+def refuse(head: bytes) -> None:
+    """NoData(NOT_METRICS) that says what begins so instead; an exposition of comments passes."""
+    start = head.lower()
+    if start.startswith(b"<"):
+        what = "HTML or XML"
+    elif start.startswith(b'"'):
+        what = "a JSON string (the server quotes its exposition)"
+    elif start.startswith((b"{", b"[")):
+        what = "JSON"
+    elif start.startswith(b"#"):
+        return
+    else:
+        what = "not Prometheus text"
+    raise NoData(Absence.NOT_METRICS, f"the answer is {what}; is the metrics path right?")

@@ -40,7 +40,7 @@ def _bound(le: str | None) -> float | None:
         bound = float(le or "")
     except ValueError:
         return None
-    return None if math.isnan(bound) else bound
+    return bound if bound >= 0 else None  # nor NaN: of times and counts
 
 
 def build(name: Name, labels: Labels, parts: Parts) -> Histogram | None:

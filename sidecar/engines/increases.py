@@ -50,7 +50,7 @@ class Increases:
         """How much each counter grew; none where there are not two points yet."""
         for key, points in self._points.items():
             grown = _increase(points[-1][1], points[0][1]) if len(points) > 1 else None
-            if isinstance(grown, float):
+            if grown is not None and not isinstance(grown, Histogram):
                 yield key, grown
 
     def histograms(self) -> Iterator[tuple[Key, Histogram]]:

@@ -6,44 +6,49 @@ import re
 
 from sidecar.signals import Labels
 
-_LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(,|(?=\}))')
+_BEFORE = re.compile(r"[ \t]*(?:\{\s*)?")
+_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"([^"\\]*(?:\\.[^"\\]*)*)"\s*(?:,\s*|(?=\}))')
 _EXEMPLAR = re.compile(r"#\s*\{[^{}]*\}\s+\S+(\s+\S+)?\s*$")
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPES = {"n": "\n", "\\": "\\", '"': '"'}
+_PRINTED = re.compile(r"""\{\s*(['"])(\w+)\1\s*:\s*(['"])([^'"]*)\3\s*\}""")
 _MAX_LABELS = 64
 
 
 def rest_of(text: str) -> tuple[Labels, float, str]:
     """Sorted labels, value, and the text behind it; ValueError when it is none of that."""
-    at = 0
+    start = _BEFORE.match(text)
+    at = start.end() if start else 0
     labels: list[tuple[str, str]] = []
-    if text.startswith("{"):
-        at = 1
+    if "{" in text[:at]:
         while not text.startswith("}", at):
             match = _LABEL.match(text, at)
-            if match is None:
-                raise ValueError("label")
-            value = match.group(2)
-            labels.append(
-                (match.group(1), _ESCAPE.sub(_unescape, value) if "\\" in value else value)
-            )
-            if len(labels) > _MAX_LABELS:
+            if match is None or len(labels) >= _MAX_LABELS:
                 raise ValueError("labels")
+            name, value = match.groups()
+            labels.append((name, _ESCAPE.sub(_unescape, value) if "\\" in value else value))
             at = match.end()
-            if text[at : at + 2].lstrip().startswith("}"):
-                at = text.index("}", at)
         at += 1
+        labels.sort()
     fields = text[at:].split(None, 1)
     if not fields:
         raise ValueError("value")
     number = fields[0]
-    if "_" in number:  # float() takes 1_0; we do not
+    if "_" in number or not number.isascii():  # float() takes 1_0 and digits of other scripts
         raise ValueError("value")
-    return tuple(sorted(labels)), float(number), fields[1] if len(fields) > 1 else ""
+    return tuple(labels), float(number), fields[1] if len(fields) > 1 else ""
 
 
 def _unescape(match: re.Match[str]) -> str:
     return _ESCAPES.get(match.group(1), match.group(0))
+
+
+def plain(label: str, value: str) -> str:
+    """The value of a label; what some exporters print as a mapping of the label to its value
+    (``{'method': 'prefill'}``) is that value.
+    """
+    match = _PRINTED.fullmatch(value)
+    return match.group(4) if match is not None and match.group(2) == label else value
 
 
 def busiest(lines: list[bytes]) -> str:

@@ -36,19 +36,23 @@ class Used:
 
 
 def recognise(exposition: Exposition, known: Iterable[NameTable]) -> tuple[NameTable, ...]:
-    """The tables whose prefixes occur; where several fit a name, the longest prefix owns it."""
+    """The tables whose prefixes occur, in the order of ``known``; where several fit a name, the
+    longest prefix owns it.
+    """
+    known = tuple(known)
     owners = sorted(
         ((normal(prefix), table) for table in known for prefix in table.prefixes),
         key=lambda item: -len(item[0]),
     )
-    found: dict[str, NameTable] = {}
+    found: list[NameTable] = []
     for name in chain(exposition.families, exposition.names):
         spelled = normal(name)
         owner = next((table for prefix, table in owners if spelled.startswith(prefix)), None)
-        if owner is not None:
-            found[owner.engine] = owner
-    hidden = {engine for table in found.values() for engine in table.instead_of}
-    return tuple(table for table in found.values() if table.engine not in hidden)
+        if owner is not None and not any(owner is table for table in found):
+            found.append(owner)
+    hidden = {engine for table in found for engine in table.instead_of}
+    answering = [table for table in found if table.engine not in hidden]
+    return tuple(table for table in known if any(table is other for other in answering))
 
 
 class Finder:

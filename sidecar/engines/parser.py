@@ -11,19 +11,25 @@ import re
 import time
 from collections import Counter
 
-from sidecar.engines.exposition import Explosion, Exposition, Family, flaw
-from sidecar.engines.line import broken_exemplar, busiest, rest_of
+from sidecar.engines.census import Census
+from sidecar.engines.exposition import Exposition, Family, flaw, refuse
+from sidecar.engines.line import broken_exemplar, rest_of
 from sidecar.engines.table import Combine, normal
 from sidecar.engines.wanted import Keep, Wanted
 from sidecar.signals import Absence, Labels, NoData
 
 _NAME = re.compile(rb"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_TYPES = frozenset(
+    ("counter", "gauge", "histogram", "summary", "untyped", "unknown", "info", "stateset")
+)
+_ENDINGS = ("", "_total", "_bucket", "_sum", "_count")
 _MAX_LINE = 16_384
-_MAX_SERIES = 2_000  # kept of one name; a histogram of 10 models with 30 buckets has 300
-_MAX_KEPT = 100_000  # labels kept of all names, some 20 MB
-_MAX_NAMES = 5_000  # distinct names counted
-_MANY = 1_000  # series of one name from which its labels are looked at
-_LOOKED_AT = 64
+_MAX_VALUE = 256  # letters of a label's value that is kept; what agrees so far is one
+_MAX_SERIES = 4_000  # kept of one name; a histogram of 10 models with 30 buckets has 300
+_MAX_KEPT = 100_000  # labels kept of all names, some 20 MB; beyond, of each name
+_FEW = 20  # series are still kept
+_MAX_SPELLINGS = 4  # of one name: colons and underscores in its places make more
+_MAX_NAMES = 5_000  # remembered
 _MAX_SEEN = 50_000  # series checked for repetition
 _HEAD = 64
 
@@ -37,28 +43,31 @@ def parse(body: bytes, wanted: Wanted, seconds: float = 5.0) -> Exposition:
 
 
 class Reader:
-    """Reads one exposition within ``seconds`` from now. Exemplars belong to OpenMetrics alone."""
+    """Reads one exposition, for which it may itself take ``seconds``; for how long it waits is
+    another's concern. Exemplars belong to OpenMetrics alone.
+    """
 
     def __init__(self, wanted: Wanted, seconds: float = 5.0, openmetrics: bool = False) -> None:
         self._wanted = wanted
         self._openmetrics = openmetrics
         # Looked up by the bytes of a line; each spelling is decided once.
         self._decided: dict[bytes, tuple[Family, Keep] | None] = {}
+        self._spellings: Counter[str] = Counter()
         self._seen: set[int] = set()
         self._kept = 0
         self._seconds = seconds
-        self._deadline = time.monotonic() + seconds
+        self._spent = 0.0
         self._found = Exposition()
-        self._counts: Counter[bytes] = Counter()
-        self._looked_at: dict[bytes, list[bytes]] = {}
+        self._census = Census()
         self._pending = b""
         self._skipping = False
         self._head = b""
 
     def feed(self, chunk: bytes) -> None:
         """Takes the next bytes; NoData(TOO_LARGE) when reading takes too long."""
+        started = time.monotonic()
         if len(self._head) < _HEAD:
-            self._head = (self._head + chunk[:_HEAD]).lstrip()[:_HEAD]
+            self._head = (self._head + chunk).lstrip()[:_HEAD]
         # Lines end at a newline alone: labels may hold what splitlines() cuts at.
         lines = (self._pending + chunk).split(b"\n")
         self._pending = lines.pop()
@@ -68,76 +77,93 @@ class Reader:
             else:
                 self._line(line)
         if len(self._pending) > _MAX_LINE:
-            if not self._skipping:
-                self._found.bad += 1
+            self._found.bad += not self._skipping
             self._skipping, self._pending = True, b""
-        if time.monotonic() > self._deadline:
+        self._spent += time.monotonic() - started
+        if self._spent > self._seconds:
             raise NoData(
                 Absence.TOO_LARGE,
                 f"its metrics take more than {self._seconds:g} s to read; expose less",
             )
 
-    def finish(self) -> Exposition:
-        """What was read; NoData(NOT_METRICS) when it is something else altogether."""
-        if self._pending and not self._skipping:
+    def finish(self, whole: bool = True) -> Exposition:
+        """What was read; NoData(NOT_METRICS) when it is something else altogether.
+
+        Where nothing tells whether the body is ``whole``, a last line without its end may be half
+        of one (12 of 1234) and is left out.
+        """
+        if self._pending and not self._skipping and whole:
             self._line(self._pending)
         found = self._found
         if not found.samples and (found.bad or self._head):
-            _refuse(self._head)
-        found.names = Counter({n.decode(): c for n, c in self._counts.items()})
-        found.explosions = tuple(
-            Explosion(name.decode(), self._counts[name], busiest(lines))
-            for name, lines in self._looked_at.items()
-        )
+            refuse(self._head)
+        found.names = self._census.names()
+        found.explosions = self._census.explosions()
         return found
 
     def _line(self, line: bytes) -> None:
+        if len(line) > _MAX_LINE:
+            self._found.bad += 1
+            return
+        line = line.strip()
         if line[:1] == b"#":
             if line[:7] == b"# TYPE ":
                 self._type(line)
             return
         match = _NAME.match(line)
-        if match is None or len(line) > _MAX_LINE:
-            self._found.bad += bool(line.strip())
+        if match is None:
+            self._found.bad += bool(line)
             return
-        name = match.group()
-        if line[match.end() : match.end() + 1] not in (b"{", b" ", b"\t"):
+        name, rest = match.group(), line[match.end() :]
+        if rest[:1] not in (b"{", b" ", b"\t"):
             self._found.bad += 1
             return
-        self._count(name, line)
+        self._census.add(name, rest)
         chosen = self._decide(name)
         if chosen is None:
-            # Unwanted lines are only looked at as far as telling metrics from noise needs.
-            self._found.samples += 1
-            return
-        self._sample(*chosen, line[match.end() :].decode("utf-8", "replace"))
+            self._pass_by(rest)
+        else:
+            self._sample(*chosen, rest.decode("utf-8", "replace"))
 
-    def _count(self, name: bytes, line: bytes) -> None:
-        if name in self._counts or len(self._counts) < _MAX_NAMES:
-            self._counts[name] += 1
-            if self._counts[name] > _MANY:
-                lines = self._looked_at.setdefault(name, [])
-                if len(lines) < _LOOKED_AT:
-                    lines.append(line[len(name) :])
+    def _pass_by(self, rest: bytes) -> None:
+        """Unwanted lines are only looked at as far as telling metrics from noise needs."""
+        if rest[:1] == b"{":
+            _, closed, value = rest.rpartition(b"}")
+            rest = value if closed else b""
+        try:
+            float(rest.rsplit(None, 1)[-1])
+        except (ValueError, IndexError):
+            self._found.bad += 1
+        else:
+            self._found.samples += 1
 
     def _decide(self, name: bytes) -> tuple[Family, Keep] | None:
         if name in self._decided:
             return self._decided[name]
         spelled = name.decode()
         keep = self._wanted.get(normal(spelled))
-        chosen = (
-            None if keep is None else (self._found.families.setdefault(spelled, Family()), keep)
-        )
+        chosen = None if keep is None else self._family(spelled, keep)
         if len(self._decided) < _MAX_NAMES:
             self._decided[name] = chosen
         return chosen
 
+    def _family(self, spelled: str, keep: Keep) -> tuple[Family, Keep] | None:
+        family = self._found.families.get(spelled)
+        if family is None:
+            self._spellings[normal(spelled)] += 1
+            if self._spellings[normal(spelled)] > _MAX_SPELLINGS:
+                self._found.dropped += 1
+                return None
+            family = self._found.families[spelled] = Family()
+        return family, keep
+
     def _type(self, line: bytes) -> None:
-        words = line.split()
-        if len(words) == 4 and len(self._found.types) < _MAX_NAMES:
-            self._found.types[words[2].decode("utf-8", "replace")] = words[3].decode(
-                "ascii", "replace"
-            )
+        words = line.decode("utf-8", "replace").split()
+        if len(words) != 4 or words[3] not in _TYPES or len(self._found.types) >= _MAX_NAMES:
+            return
+        base = normal(words[2])
+        if any(base + ending in self._wanted for ending in _ENDINGS):
+            self._found.types.setdefault(words[2], words[3])
 
     def _sample(self, family: Family, keep: Keep, rest: str) -> None:
         try:
@@ -160,29 +186,20 @@ class Reader:
         if wrong:
             family.flaws[wrong] += 1
             return
+        values = family.values
+        if keep.how is Combine.NEWEST:
+            if value > max(values.values(), default=-1.0):
+                family.values = {labels: value}
+            return
         if keep.labels is not None:
             labels = tuple(pair for pair in labels if pair[0] in keep.labels)
-        known = family.values.get(labels)
-        if known is None:
-            self._kept += 1 + len(labels)
-            if len(family.values) >= _MAX_SERIES or self._kept > _MAX_KEPT:
-                self._found.dropped += 1
-                return
-            family.values[labels] = value
+        if labels not in values:
+            labels = tuple((label, text[:_MAX_VALUE]) for label, text in labels)
+        known = values.get(labels)
+        if known is not None:
+            values[labels] = max(known, value) if keep.how is Combine.MAX else known + value
+        elif len(values) >= (_MAX_SERIES if self._kept < _MAX_KEPT else _FEW):
+            self._found.dropped += 1
         else:
-            family.values[labels] = max(known, value) if keep.how is Combine.MAX else known + value
-
-
-def _refuse(head: bytes) -> None:
-    start = head.lower()
-    if start.startswith(b"<"):
-        what = "HTML or XML"
-    elif start.startswith(b'"'):
-        what = "a JSON string (the server quotes its exposition)"
-    elif start.startswith((b"{", b"[")):
-        what = "JSON"
-    elif start.startswith(b"#"):
-        return  # only HELP and TYPE: an exposition without samples
-    else:
-        what = "not Prometheus text"
-    raise NoData(Absence.NOT_METRICS, f"the answer is {what}; is the metrics path right?")
+            values[labels] = value
+            self._kept += 1 + len(labels)

@@ -17,7 +17,8 @@ from sidecar.signals import Histogram, Observation, Sample
 
 QUANTILES = (0.5, 0.99)
 _ENOUGH = 20  # observations, below which nothing is said of an instrument
-_NOTHING = 0.01  # of the lowest bound: a mean below is next to zero
+_NOTHING = 0.01  # of the lowest bound: a mean below is next to zero,
+_NOTHING_SECONDS = 1e-4  # unless the lowest bound is so high that it says nothing
 _NEVER_ZERO = tuple(
     metric.name
     for metric in (
@@ -84,4 +85,5 @@ def observe(histograms: dict[str, Histogram], replica: str) -> Iterator[Observat
 def _measures_nothing(histogram: Histogram) -> bool:
     total = histogram.counts[-1]
     mean = histogram.sum / total
-    return histogram.counts[0] == total and mean < _NOTHING * histogram.bounds[0]
+    nothing = min(_NOTHING * histogram.bounds[0], _NOTHING_SECONDS)
+    return histogram.counts[0] == total and mean < nothing

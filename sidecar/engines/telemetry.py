@@ -45,6 +45,7 @@ class Telemetry:
     def gap(self) -> None:
         """Nothing is computed across what follows: the source was away."""
         self._increases.forget()
+        self._movement.gap()
 
     def take(
         self, exposition: Exposition, at: float

@@ -11,22 +11,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sidecar.engines import canonical
-from sidecar.engines.exposition import Bad, Exposition
+from sidecar.engines.exposition import Bad, Exposition, Family
 from sidecar.engines.histograms import Parts, build
+from sidecar.engines.joining import capped, joined, sound
 from sidecar.engines.naming import Finder, Used, recognise
-from sidecar.engines.table import Combine, Name, NameTable, Role
+from sidecar.engines.placing import Places
+from sidecar.engines.table import Combine, Name, NameTable
 from sidecar.engines.wanted import ENDINGS, START_TIME
 from sidecar.signals import Histogram, Kind, Labels, Sample
 
-UNDEFINED = ("undefined", "")  # what engines put where they do not know their model
-_MAX_MODELS = 50
 _MAX_ADAPTERS = 100
 
 
 @dataclass(slots=True)
 class Translation:
     """The canonical series of one scrape. ``missing`` are metrics that a table expects and that
-    came under none of its names; ``series`` keeps the histograms that could not be read.
+    came under none of its names; ``folded`` counts what is beyond the cap of models or adapters.
     """
 
     tables: tuple[NameTable, ...] = ()
@@ -36,7 +36,7 @@ class Translation:
     flaws: Counter[Bad] = field(default_factory=Counter)
     broken_histograms: int = 0
     undefined_model: bool = False
-    folded_models: int = 0
+    folded: int = 0
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -50,38 +50,18 @@ def translate(exposition: Exposition, known: Iterable[NameTable], replica: str) 
     result = Translation(tables=recognise(exposition, known))
     for table in result.tables:
         _Translator(table, exposition, replica, result).run()
-    result.samples = _joined(result.samples)
+    joint = list(sound(joined(result.samples), result.flaws))
+    result.samples = list(capped(joint))
+    result.folded += len(joint) - len(result.samples)
     if result.samples:
         result.samples.extend(_start_time(exposition, replica))
     return result
-
-
-def _joined(samples: list[Sample | Histogram]) -> list[Sample | Histogram]:
-    """One series of those that several names make together, such as looked up = found + missed."""
-    joined: dict[tuple[str, Labels], Sample | Histogram] = {}
-    for sample in samples:
-        key = (sample.metric, sample.labels)
-        before = joined.get(key)
-        if isinstance(before, Sample) and isinstance(sample, Sample):
-            worst = sample.metric.endswith("_ratio")
-            both = max(before.value, sample.value) if worst else before.value + sample.value
-            joined[key] = Sample(sample.metric, both, sample.labels)
-        else:
-            joined.setdefault(key, sample)
-    return list(joined.values())
 
 
 def _start_time(exposition: Exposition, replica: str) -> Iterator[Sample]:
     family = exposition.families.get(START_TIME)
     for value in family.values.values() if family else ():
         yield Sample(canonical.START_TIME.name, value, (("replica", replica),))
-
-
-def _word(label: str, value: str) -> str:
-    """A label's value; statuses as the class that every gateway can tell."""
-    if label == "code" and len(value) == 3 and value.isascii() and value.isdigit():
-        return f"{value[0]}xx"
-    return value
 
 
 class _Translator:
@@ -98,12 +78,11 @@ class _Translator:
         self._exposition = exposition
         self._finder = Finder(table, exposition)
         self._result = result
-        who = "engine" if table.role is Role.ENGINE else "gateway"
-        self._own: Labels = ((who, table.engine), ("replica", replica))
-        self._models: set[str] = set()
+        self._places = Places(table, replica)
 
     def run(self) -> None:
         found: set[str] = set()
+        read: dict[int, Family] = {}
         for name in self._table.names:
             if name.unless and self._finder.present(name.unless):
                 continue
@@ -114,13 +93,17 @@ class _Translator:
             self._result.used.append(used)
             if not (used.unfit or used.empty):
                 self._result.samples.extend(self._series(used))
+                families = self._finder.families(name, used.spelled)
+                read.update((id(family), family) for family in families)
+        for family in read.values():  # what is wrong with one that several names use counts once
+            self._result.flaws.update(family.flaws)
+        self._result.folded += self._places.folded
+        self._result.undefined_model |= self._places.undefined
         expected = {name.metric.name for name in self._table.names if not name.optional}
         self._result.missing.extend((self._table, metric) for metric in sorted(expected - found))
 
     def _series(self, used: Used) -> Iterator[Sample | Histogram]:
         name = used.name
-        for family in self._finder.families(name, used.spelled):
-            self._result.flaws.update(family.flaws)
         if name.how is Combine.NEWEST:
             yield from self._newest(name, used.spelled)
         elif name.metric.kind is Kind.HISTOGRAM:
@@ -133,7 +116,7 @@ class _Translator:
     def _scalars(self, name: Name, values: dict[Labels, float]) -> dict[Labels, float]:
         sums: dict[Labels, dict[tuple[str, ...], float]] = {}
         for own, value in values.items():
-            place = self._place(name, dict(own))
+            place = self._places.of(name, own)
             if place is None:
                 continue
             labels, copy = place
@@ -146,41 +129,11 @@ class _Translator:
                 copies[copy] = max(before, value) if worst else before + value
         return {labels: max(copies.values()) for labels, copies in sums.items()}
 
-    def _place(self, name: Name, own: dict[str, str]) -> tuple[Labels, tuple[str, ...]] | None:
-        """Where a series belongs: canonical labels, and which copy it is; None: not ours."""
-        # As to Prometheus, a label that is absent is an empty one.
-        if any(own.get(label, "") != value for label, value in name.where):
-            return None
-        if any(own.get(label, "") == value for label, value in name.where_not):
-            return None
-        labels = [*self._own]
-        model = next((own[label] for label in self._table.models if label in own), None)
-        if model is not None:
-            labels.extend(self._model(model))
-        rank = "/".join(own[label] for label in self._table.parts if own.get(label))
-        if rank:
-            labels.append(("dp_rank", rank))
-        labels.extend(name.labels)
-        labels.extend((ours, _word(ours, own[theirs])) for theirs, ours in name.by if theirs in own)
-        if name.definition:
-            labels.append(("definition", name.definition))
-        return tuple(labels), tuple(own.get(label, "") for label in self._table.copies)
-
-    def _model(self, model: str) -> Labels:
-        if model in UNDEFINED:
-            self._result.undefined_model = True
-            return ()
-        if model not in self._models and len(self._models) >= _MAX_MODELS:
-            self._result.folded_models += 1
-            return (("model", "other"),)
-        self._models.add(model)
-        return (("model", model),)
-
     def _histograms(self, name: Name, spelled: str) -> Iterator[Histogram]:
         parts: dict[Labels, dict[tuple[str, ...], Parts]] = {}
         for ending, values in self._endings(name, spelled):
             for own, value in values.items():
-                place = self._place(name, dict(own))
+                place = self._places.of(name, own)
                 if place is None:
                     continue
                 part = parts.setdefault(place[0], {}).setdefault(place[1], Parts())
@@ -213,6 +166,7 @@ class _Translator:
         newest = dict(max(values.items(), key=lambda item: item[1])[0])
         for theirs, state in name.by:
             adapters = [word.strip() for word in newest.get(theirs, "").split(",") if word.strip()]
+            self._result.folded += max(0, len(adapters) - _MAX_ADAPTERS)
             for adapter in adapters[:_MAX_ADAPTERS]:
-                labels = (*self._own, ("adapter", adapter), ("state", state))
+                labels = (*self._places.own, ("adapter", adapter), ("state", state))
                 yield Sample(name.metric.name, 1.0, labels)

@@ -60,7 +60,7 @@ def _keep(table: NameTable, name: Name) -> Keep:
 
 def _both(one: Keep | None, other: Keep) -> Keep:
     """Two uses of a name keep the labels of both; where they combine differently, all."""
-    if one is None:
+    if one is None or one == other:
         return other
     if one.labels is None or other.labels is None or one.how is not other.how:
         return Keep(None, Combine.SUM)

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sidecar.engines import canonical as names
 from sidecar.readings import engines as readings
 from sidecar.signals import Absence, Observation
 from sidecar.state import Snapshot
 from sidecar.units import count
+
+_ANSWERS = (Absence.HTTP_STATUS, Absence.NOT_METRICS)  # something is there
 
 
 def observe(snapshot: Snapshot) -> Iterator[Observation]:
@@ -18,8 +21,22 @@ def observe(snapshot: Snapshot) -> Iterator[Observation]:
     for reading in said:
         parts = [(f"part {p.rank}", p.running, p.waiting) for p in reading.parts if p.rank]
         yield from imbalance(reading.replica, parts)
-    yield from imbalance("", [(r.replica, r.running, r.waiting) for r in said])
+    models = _models(snapshot)
+    for group in dict.fromkeys(models.values()):
+        alike = [r for r in said if models.get(r.replica) == group]
+        yield from imbalance("", [(r.replica, r.running, r.waiting) for r in alike])
     yield from unavailable(snapshot)
+
+
+def _models(snapshot: Snapshot) -> dict[str, frozenset[str]]:
+    """By replica, what it serves: requests for one model cannot go to an engine of another."""
+    found: dict[str, frozenset[str]] = {}
+    for sample in snapshot.samples:
+        if sample.metric in (names.RUNNING.name, names.WAITING.name):
+            labels = dict(sample.labels)
+            replica, model = labels.get("replica", ""), labels.get("model")
+            found[replica] = found.get(replica, frozenset()) | ({model} if model else set())
+    return found
 
 
 def imbalance(
@@ -43,9 +60,15 @@ def unavailable(snapshot: Snapshot) -> Iterator[Observation]:
     if window is None:
         return
     answered = window.requests - window.failed - window.cancelled
-    for status in readings.blind(snapshot):
+    blind = readings.blind(snapshot)
+    alone = len(blind) == len(readings.collectors(snapshot))
+    for status in blind:
         if status.absence is Absence.REFUSED or answered <= 0:
             continue
+        if status.age_seconds is not None and status.age_seconds < window.seconds:
+            continue  # they may have been answered before
+        if not alone and status.absence not in _ANSWERS:
+            continue  # others may have answered them
         replica = status.name.partition(":")[2]
         text = (
             f"the metrics of {replica} do not answer, but the service does: "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sidecar.engines import canonical as names
 from sidecar.readings import engines as readings
 from sidecar.readings import quantiles
 from sidecar.signals import CollectorState, Leg, Observation
@@ -42,6 +43,8 @@ def _compare(snapshot: Snapshot, replica: str, window: LegWindow) -> Iterator[Ob
         if bounds.replica != replica or bounds.quantile != "0.5" or bounds.signal not in _SIGNALS:
             continue
         key, words = _SIGNALS[bounds.signal]
+        if key == "itl" and _definitions(snapshot, replica) != {"per_step"}:
+            continue  # an event on the wire may bring several tokens
         seen = window.ttft_p50 if key == "ttft" else window.itl_p50
         if seen is None or _agree(seen, bounds.lower, bounds.upper):
             continue
@@ -54,6 +57,13 @@ def _compare(snapshot: Snapshot, replica: str, window: LegWindow) -> Iterator[Ob
             f"{duration(seen)}"
         )
         yield Observation("disagreement", replica, key, text)
+
+
+def _definitions(snapshot: Snapshot, replica: str) -> set[str]:
+    """What one observation of its inter-token latency is."""
+    labels = [dict(s.labels) for s in snapshot.samples if s.metric == names.ITL.name]
+    own = [found for found in labels if found.get("replica") == replica]
+    return {found.get(names.DEFINITION, "") for found in own}
 
 
 def _agree(seen: float, lower: float, upper: float | None) -> bool:

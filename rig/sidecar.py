@@ -28,7 +28,9 @@ class Sidecar:
     `settings` are further ``MODELPROBE_`` variables.
     """
 
-    def __init__(self, stack: Stack, port: int, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, stack: Stack, port: int, *, settings: Mapping[str, str] | None = None
+    ) -> None:
         self._settings = dict(settings or {})
         self._stack = stack
         self._port = port

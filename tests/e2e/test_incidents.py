@@ -77,7 +77,7 @@ def test_a_stopped_engine_a_stopped_gateway_and_a_stopped_probed(tmp_path: Path)
         wait_for(lambda: collector(sidecar, engine)[0] == "firing", 30, "engine back")
 
         stack.stop(stack.gateway_name)
-        down = f"Nobody listens on port {stack.gateway_port}"
+        down = f"nobody listens on port {stack.gateway_port}"
         wait_for(lambda: said(sidecar, down), 20, "gateway down")
 
         probed = probed_pid(sidecar)

@@ -43,8 +43,8 @@ def parse(body: bytes, wanted: Wanted, seconds: float = 5.0) -> Exposition:
 
 
 class Reader:
-    """Reads one exposition, for which it may itself take ``seconds``; for how long it waits is
-    another's concern. Exemplars belong to OpenMetrics alone.
+    """Reads one exposition, for which it may take ``seconds`` of its own thread; how long the
+    source takes is another's concern. Exemplars belong to OpenMetrics alone.
     """
 
     def __init__(self, wanted: Wanted, seconds: float = 5.0, openmetrics: bool = False) -> None:
@@ -65,7 +65,7 @@ class Reader:
 
     def feed(self, chunk: bytes) -> None:
         """Takes the next bytes; NoData(TOO_LARGE) when reading takes too long."""
-        started = time.monotonic()
+        started = time.thread_time()
         if len(self._head) < _HEAD:
             self._head = (self._head + chunk).lstrip()[:_HEAD]
         # Lines end at a newline alone: labels may hold what splitlines() cuts at.
@@ -79,7 +79,7 @@ class Reader:
         if len(self._pending) > _MAX_LINE:
             self._found.bad += not self._skipping
             self._skipping, self._pending = True, b""
-        self._spent += time.monotonic() - started
+        self._spent += time.thread_time() - started
         if self._spent > self._seconds:
             raise NoData(
                 Absence.TOO_LARGE,

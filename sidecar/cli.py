@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from sidecar import __version__
+from sidecar.commands import history
 from sidecar.commands.mark import mark
 from sidecar.config import ConfigError, Settings, load
 
@@ -21,6 +22,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 cli.add_typer(mark, name="mark")
+history.register(cli)
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", "-c", help="YAML file; the environment wins over it.")
 ]

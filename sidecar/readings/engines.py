@@ -96,8 +96,13 @@ class _Said:
         worst = name.endswith("_ratio")
         part = self.parts.setdefault(labels.get("dp_rank", ""), {})
         for known in (self.values, part):
-            before = known.get(name, 0.0)
-            known[name] = max(before, sample.value) if worst else before + sample.value
+            before = known.get(name)
+            if before is None:
+                known[name] = sample.value
+            elif name == names.PREFIX_HIT_RATIO.name:
+                known[name] = min(before, sample.value)  # the part that saves least
+            else:
+                known[name] = max(before, sample.value) if worst else before + sample.value
         if name == names.PREFIX_HIT_RATIO.name and labels.get("definition") == names.LAST_BATCH:
             return  # one batch is no minute
         if name == names.PROMPT_TOKENS.name:

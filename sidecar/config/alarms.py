@@ -57,7 +57,8 @@ class RateLevelSettings(Section):
 
     model: str = Field(default="", description="The model's name; empty: any.")
     concurrency: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="Requests at once, a power of two; 0: any."
+        default=0,
+        description="Requests at once: 1, 2, 3, 4, 6, 8, 11, 16 … as `calibrate` has them; 0: any.",
     )
     mean: Annotated[float, Field(gt=0)] = Field(description="Tokens per second of one sequence.")
     sigma: Annotated[float, Field(gt=0)] = Field(description="Its standard deviation by minute.")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from sidecar.detect.concurrency import half_octave
 from sidecar.detect.minutes import Minute, Series
 from sidecar.history import columns
 from sidecar.history.columns import Cells
@@ -25,7 +26,6 @@ from sidecar.history.records import (
     Left,
     Record,
     Served,
-    power_of_two,
 )
 from sidecar.history.times import Clock
 from sidecar.signals import Absence, Leg, NoData
@@ -121,7 +121,7 @@ class CsvFile:
             cells.get("replica") or table.replica,
             cells.get("model") or table.model,
         )
-        return Minute(series, at, rate, tokens or 0.0, power_of_two(at_once))
+        return Minute(series, at, rate, tokens or 0.0, half_octave(at_once))
 
     def _answer(self, cells: Cells, clock: Clock, account: Account) -> Answer | None:
         try:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from sidecar.detect.concurrency import half_octave
 from sidecar.detect.minutes import MINUTE_SECONDS, Minute, Series
-from sidecar.history.records import FEWEST_TOKENS, Record, Served, power_of_two
+from sidecar.history.records import FEWEST_TOKENS, Record, Served
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,5 +68,5 @@ def with_rates(answers: Iterable[Answer]) -> Iterator[Record]:
 def _rates(sums: dict[str, _Sum], at: float) -> Iterator[Minute]:
     for model, found in sums.items():
         rate = found.tokens / found.seconds if found.tokens >= FEWEST_TOKENS else None
-        at_once = power_of_two(found.open_seconds / MINUTE_SECONDS)
+        at_once = half_octave(found.open_seconds / MINUTE_SECONDS)
         yield Minute(Series("wire", "", model), at, rate, found.tokens, at_once)

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from sidecar.detect.concurrency import half_octave
 from sidecar.detect.minutes import MINUTE_SECONDS, Minute, Series
-from sidecar.history.records import Account, Flaw, Record, power_of_two
+from sidecar.history.records import Account, Flaw, Record
 
 ROOM = 200_000
 _MINUTE = MINUTE_SECONDS - 1.0  # rows stamped each minute come a little early or late
@@ -81,7 +82,7 @@ class _Minute:
             weighted = len(self.rates) > 1 and self.tokens > 0 and self.seconds < math.inf
             mean = math.fsum(self.rates) / len(self.rates)
             rate = self.tokens / self.seconds if weighted and self.seconds else mean
-        at_once = power_of_two(self.at_once / len(self.seen))
+        at_once = half_octave(self.at_once / len(self.seen))
         return Minute(series, self.begun, rate, self.tokens, at_once)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from sidecar.detect.concurrency import half_octave
 from sidecar.detect.minutes import Minute
 from sidecar.detect.minutes import Series as Whose
 from sidecar.engines.canonical import ACCEPTANCE_RATIO, DEFINITION
@@ -19,7 +20,7 @@ from sidecar.history.prometheus_names import (
     pick,
     without,
 )
-from sidecar.history.records import FEWEST_TOKENS, Account, power_of_two
+from sidecar.history.records import FEWEST_TOKENS, Account
 
 Who = tuple[str, str]  # instance and replica
 Found = Mapping[str, list[Series]]  # by name
@@ -76,7 +77,7 @@ def minutes(
         idle = minute.tokens < FEWEST_TOKENS or minute.seconds <= 0
         mean = sum(running.get((at, one), 0.0) for one in minute.whose)
         rate = None if idle else minute.tokens / minute.seconds
-        yield Minute(whose, at, rate, minute.tokens, power_of_two(mean))
+        yield Minute(whose, at, rate, minute.tokens, half_octave(mean))
 
 
 def _counted(rates: Rates, found: Found, naming: Naming, growth: Growth) -> _Minutes:

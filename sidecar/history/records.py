@@ -150,8 +150,3 @@ class Account:
         """Keeps a sentence for the reader, each once and not endlessly many."""
         if text not in self.notes and len(self.notes) < _MOST_NOTES:
             self.notes.append(text)
-
-
-def power_of_two(at_once: float) -> int:
-    """The bin of a mean number of requests at once, as :mod:`sidecar.detect.minutes` has it."""
-    return 1 << (int(at_once).bit_length() - 1) if at_once >= 1 else 1

@@ -17,7 +17,7 @@ from tests.history.made import START, csv, iso, read
 
 
 def test_rates_by_the_minute(tmp_path: Path) -> None:
-    """Columns are found by name; concurrency is the power of two below."""
+    """Columns are found by name; concurrency is a bin of half an octave."""
     path = csv(
         tmp_path,
         "Time,Rate,Tokens,Concurrency,Model",
@@ -27,7 +27,7 @@ def test_rates_by_the_minute(tmp_path: Path) -> None:
     series = Series("wire", "", "Qwen2-7B")
     records, account = read(path)
     assert records == [
-        Minute(series, START, 42.5, 900.0, 4),
+        Minute(series, START, 42.5, 900.0, 6),
         Minute(series, START + 60, 41.5, 800.0, 8),
     ]
     assert account.read == 2

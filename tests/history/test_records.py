@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
-import pytest
-
 from sidecar.detect.inputs import Refusal
-from sidecar.history.records import MEANINGS, Account, Flaw, left, power_of_two
+from sidecar.history.records import MEANINGS, Account, Flaw, left
 
 DOCS = Path(__file__).parent.parent.parent / "docs/history.md"
 
@@ -18,13 +15,6 @@ def test_every_state_has_a_meaning_and_a_place_in_the_docs() -> None:
     assert set(MEANINGS) == set(Flaw)
     text = DOCS.read_text()
     assert [flaw for flaw in Flaw if f"`{flaw.value}`" not in text] == []
-
-
-@pytest.mark.parametrize("at_once", [0.0, 0.4, 1.0, 1.9, 2.0, 3.99, 4.0, 7.5, 8.0, 1_000.0])
-def test_concurrency_is_binned_as_in_the_detector(at_once: float) -> None:
-    """The power of two below the mean; else a backfilled level would never be found."""
-    expected = 2 ** int(math.log2(at_once)) if at_once >= 1 else 1
-    assert power_of_two(at_once) == expected
 
 
 def test_what_detectors_refuse_keeps_its_name() -> None:

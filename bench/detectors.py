@@ -1,0 +1,172 @@
+"""How often detectors alarm on what is healthy and how soon on what is not, on made-up series.
+
+Rows: of how many days (or series with a fault) how many had an alarm, with Wilson's 95 % interval,
+and after how many minutes. Then labelled latencies of real services, where they are there. A short
+run takes a minute; ``--full`` some ten, and keeps its result in bench/results/detectors.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+from bench import detectors_choice, detectors_rate, detectors_slo
+
+_ROOT = Path(__file__).resolve().parents[1]
+_STORED = _ROOT / "bench" / "results" / "detectors.json"
+_DATASETS = _ROOT.parent / "shared" / "datasets"
+Report = dict[str, object]
+
+
+class Scenario(Protocol):
+    """A made-up series and what counts as one trial of it."""
+
+    def trial(self, seed: int) -> Iterator[tuple[str, str, bool, float | None]]:
+        """Name, rule, whether it alarmed, after how many minutes (None: no fault, or not seen)."""
+
+
+# Scenarios, and the rounds of a short and of a full run. Detectors of drift get a line here.
+FAMILIES: tuple[tuple[Sequence[Scenario], int, int], ...] = (
+    (detectors_rate.SCENARIOS, 12, 250),
+    (detectors_slo.SCENARIOS, 3, 40),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One rule on one scenario; ``n`` are days of a null, series with a fault of any other."""
+
+    scenario: str
+    rule: str
+    alarms: int
+    n: int
+    lower: float
+    upper: float
+    delay_median_minutes: float | None
+    delay_mean_minutes: float | None
+
+
+def wilson(hits: int, n: int, z: float = 1.96) -> tuple[float, float]:
+    """The 95 % interval of a probability (Wilson 1927)."""
+    share, square = hits / n, z * z / n
+    middle = share + square / 2
+    half = z * math.sqrt(share * (1 - share) / n + square / n / 4)
+    low, high = (middle - half) / (1 + square), (middle + half) / (1 + square)
+    return max(0.0, low), min(1.0, high)
+
+
+def simulate(seed: int, full: bool) -> list[Row]:
+    """Round by round, every scenario once with the round's own seed."""
+    found: dict[tuple[str, str], list[tuple[bool, float | None]]] = defaultdict(list)
+    for scenarios, short, long in FAMILIES:
+        for number in range(long if full else short):
+            for scenario in scenarios:
+                for name, rule, alarm, delay in scenario.trial(seed * 100_000 + number):
+                    found[name, rule].append((alarm, delay))
+    return [_row(name, rule, trials) for (name, rule), trials in found.items()]
+
+
+def _row(name: str, rule: str, trials: list[tuple[bool, float | None]]) -> Row:
+    hits = sum(alarm for alarm, _ in trials)
+    delays = [delay for _, delay in trials if delay is not None]
+    median, mean = (statistics.median(delays), statistics.fmean(delays)) if delays else (None, None)
+    return Row(name, rule, hits, len(trials), *wilson(hits, len(trials)), median, mean)
+
+
+def tell(report: Report) -> None:
+    """The report in words."""
+    print(f"{'scenario':<38}{'rule':<26} alarms of n     95 % interval   delay (median, mean)")
+    rows = report["rows"]
+    assert isinstance(rows, list)
+    for row in rows:
+        delay = ""
+        if row["delay_median_minutes"] is not None:
+            delay = f"{row['delay_median_minutes']:g}, {row['delay_mean_minutes']:.1f} min"
+        between = f"{row['lower']:.4f}-{row['upper']:.4f}"
+        print(
+            f"{row['scenario']:<38}{row['rule']:<26}{row['alarms']:>7} of {row['n']:<5} "
+            f"{between:<15} {delay}"
+        )
+    found = report["labelled"]
+    if isinstance(found, dict):
+        print(
+            f"\nLabelled latencies, {found['series']} series, each by rules chosen on the others:"
+        )
+        for name in ("chart", "simple"):
+            _tell_score(name, found[name])
+            print(
+                f"    95 % of {found[name]['lower']:.2f} to {found[name]['upper']:.2f} over series"
+            )
+        print(
+            f"  the chart beats the simple rule by {found['gain_lower']:+.2f} to "
+            f"{found['gain_upper']:+.2f}\n  not chosen at all:"
+        )
+        for name, fixed in found["fixed"].items():
+            _tell_score(name, fixed)
+
+
+def _tell_score(name: str, one: dict[str, object]) -> None:
+    print(
+        f"  {name}: event F1 {one['f1']:.3f} (detected {one['detected']}, false {one['false']}, "
+        f"missed {one['missed']}); {one['rules']}"
+    )
+
+
+def machine() -> str:
+    """Its kind, as far as it shapes how long things take."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((x.partition(":")[2].strip() for x in lines if x.startswith("model name")), "")
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} × {model or 'unknown'}"
+
+
+def commit() -> str:
+    """The commit, with `+` when files differ from it; empty outside a checkout."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(_ROOT), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    return git("rev-parse", "--short", "HEAD") + "+" * bool(git("status", "--porcelain"))
+
+
+def main() -> None:
+    """Prints words, then one JSON object."""
+    parser = argparse.ArgumentParser(prog="./run bench detectors", description=__doc__)
+    parser.add_argument("--full", action="store_true", help="some ten minutes; keeps the result")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--datasets", type=Path, default=_DATASETS, help="where labelled data is")
+    options = parser.parse_args()
+    started = time.monotonic()
+    print(f"seed {options.seed}; what is simulated: bench/detectors_*.py\n")
+    rows = [asdict(row) for row in simulate(options.seed, options.full)]
+    labelled = detectors_choice.report(options.datasets, options.seed)
+    report: Report = {"rows": rows, "labelled": labelled}
+    report |= {"seed": options.seed, "full": options.full, "commit": commit(), "machine": machine()}
+    report["date"] = time.strftime("%Y-%m-%d", time.gmtime())
+    report["seconds"] = time.monotonic() - started
+    tell(report)
+    if options.full:
+        _STORED.parent.mkdir(exist_ok=True)
+        _STORED.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+        print(f"\nkept in {_STORED.relative_to(_ROOT)}")
+    elif _STORED.exists():
+        stored = json.loads(_STORED.read_text())
+        print(f"\nstored: of {stored['date']}, commit {stored['commit']}, {stored['machine']}")
+        tell(stored)
+        report["stored"] = stored
+    print(json.dumps(report, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

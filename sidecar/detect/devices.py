@@ -1,0 +1,89 @@
+"""GPUs that are lost, missing, or need somebody, by NVML: its states, its Xid events, its word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sidecar.collectors.nvml.metrics import EXPECTED, PRESENT
+from sidecar.config import Settings
+from sidecar.readings import gpus
+from sidecar.signals import CollectorState, Sample
+from sidecar.state import Snapshot
+from sidecar.verdicts import Rule, Severity, Verdict
+
+LOST = Rule(
+    "GpuLost",
+    Severity.PAGE,
+    "A GPU does not answer, or the driver says that it is lost.",
+    "Drain the node. Xids in the kernel's log say what came first.",
+    hold_seconds=5.0,
+    clear_seconds=30.0,
+    hard=True,
+)
+NEEDS = Rule(
+    "GpuNeedsAction",
+    Severity.PAGE,
+    "The driver or an Xid says that a GPU needs a reset, a reboot, or its process restarted.",
+    "Do what the alarm names; the stronger need stands first.",
+    clear_seconds=30.0,
+    hard=True,
+)
+MISSING = Rule(
+    "GpusMissing",
+    Severity.PAGE,
+    "Fewer GPUs are there than expected.",
+    "Look for a card that fell off the bus (Xid 79), or a container that lost its devices.",
+    hold_seconds=10.0,
+    clear_seconds=30.0,
+    hard=True,
+)
+CAPACITY = Rule(
+    "CapacityNotRestored",
+    Severity.TICKET,
+    "The Kubernetes node gives out fewer GPUs than it has, for ten minutes.",
+    "With every card well, restart the device plugin.",
+    hold_seconds=600.0,
+    clear_seconds=60.0,
+)
+RULES = (LOST, NEEDS, MISSING, CAPACITY)
+_BAD = ("lost", "not_answering", "error", "reset_required")
+
+
+def from_settings(settings: Settings) -> Devices:
+    """The detector; it has no settings of its own."""
+    return Devices()
+
+
+class Devices:
+    """Judges each card; nothing while the driver cannot be asked."""
+
+    name = "devices"
+    rules = RULES
+
+    def judge(self, snapshot: Snapshot, clock: float) -> Iterator[Verdict]:
+        """Two verdicts a card, one on their number, one on the node."""
+        for card in gpus.read(snapshot):
+            labels = (("gpu", card.gpu), ("uuid", card.uuid))
+            state = card.state or ""
+            lost = None if state in ("", "starting") else state in _BAD
+            yield LOST.judge(labels, lost, f"GPU {card.gpu} is {state.replace('_', ' ')}")
+            needs = ", ".join(need.replace("_", " ") for need in card.needs)
+            evidence = (("needs", needs),)
+            yield NEEDS.judge(labels, bool(needs), f"GPU {card.gpu} needs {needs}", evidence)
+        yield from _number(snapshot)
+        withheld = [o for o in snapshot.observations if o.kind == "capacity_withheld"]
+        node = snapshot.collector("node")
+        if node is not None:
+            read = node.state in (CollectorState.FIRING, CollectorState.ATTACHED)
+            text = withheld[0].text if withheld else ""
+            yield CAPACITY.judge((), bool(withheld) if read else None, text)
+
+
+def _number(snapshot: Snapshot) -> Iterator[Verdict]:
+    found = {s.metric: s.value for s in snapshot.samples if isinstance(s, Sample)}
+    expected, present = found.get(EXPECTED.name), found.get(PRESENT.name)
+    if expected is None or present is None:
+        return
+    text = f"{present:g} of {expected:g} GPUs are there"
+    evidence = (("present", present), ("expected", expected))
+    yield MISSING.judge((), present < expected, text, evidence)

@@ -1,0 +1,84 @@
+"""Alarms about what is not there any more, by somebody's decision.
+
+No data resolves nothing. But of a replica, port, objective or rule that was taken out of the
+settings no data will ever come, and its alarm would fire for ever; so would that of a card or a
+model in whose place there is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sidecar.config import Settings
+from sidecar.readings import engines, gpus
+from sidecar.signals import CollectorState
+from sidecar.state import Snapshot
+from sidecar.verdicts import Alarm, AlarmState, Outcome, Verdict
+
+_OPEN = (AlarmState.PENDING, AlarmState.FIRING)
+_WELL = (CollectorState.FIRING, CollectorState.ATTACHED)
+
+
+def retired(
+    alarms: Iterable[Alarm],
+    verdicts: Iterable[Verdict],
+    snapshot: Snapshot,
+    settings: Settings,
+    rules: frozenset[str],
+) -> Iterator[Verdict]:
+    """A PASS for each alarm that nothing judged in this round and that nothing will: its rule is
+    none of ``rules``, or what it is about is gone for good.
+    """
+    judged = {(verdict.rule, tuple(sorted(verdict.labels))) for verdict in verdicts}
+    left = [a for a in alarms if a.state in _OPEN and a.key not in judged]
+    there = _There.of(snapshot, settings) if left else None
+    for alarm in left:
+        if alarm.rule not in rules or (there and there.lacks(dict(alarm.labels))):
+            yield Verdict(alarm.rule, alarm.labels, Outcome.PASS, alarm.severity)
+
+
+@dataclass(frozen=True, slots=True)
+class _There:
+    """What can be judged: ``names`` by label, ``models`` if engines tell of any, and the UUIDs of
+    the ``cards`` that answer, by their numbers.
+    """
+
+    names: Mapping[str, frozenset[str]]
+    models: frozenset[str]
+    cards: Mapping[str, str]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, settings: Settings) -> _There:
+        ports = settings.wire.ports
+        names = {
+            "replica": frozenset(t.name for t in (*settings.engines, *settings.gateways)),
+            "collector": frozenset(status.name for status in snapshot.collectors),
+            "port": frozenset(str(entry.port) for entry in ports),
+            "leg": frozenset(entry.leg.value for entry in ports),
+            "source": frozenset(("engine", "wire") if ports else ("engine",)),
+            "objective": frozenset(o.name for o in settings.slo.objectives),
+        }
+        cards = {card.gpu: card.uuid for card in gpus.read(snapshot) if card.state == "ok"}
+        return cls(names, _models(snapshot), cards)
+
+    def lacks(self, labels: Mapping[str, str]) -> bool:
+        """Whether something that these labels name is gone."""
+        model, uuid = labels.get("model", ""), labels.get("uuid")
+        if model and self.models and model not in self.models:
+            return True
+        if self.cards.get(labels.get("gpu", ""), uuid) != uuid:
+            return True
+        return any(value not in self.names[n] for n, value in labels.items() if n in self.names)
+
+
+def _models(snapshot: Snapshot) -> frozenset[str]:
+    """What engines say they serve; nothing while one of them cannot say."""
+    if not all(status.state in _WELL for status in engines.collectors(snapshot)):
+        return frozenset()
+    said = (
+        dict(sample.labels).get("model", "")
+        for sample in snapshot.samples
+        if sample.metric.startswith("modelprobe_engine_")
+    )
+    return frozenset(said) - {""}

@@ -29,9 +29,10 @@ from sidecar.verdicts import (
 
 OUT_OF_BAND = Rule(
     "TokenRateOutOfBand",
-    Severity.PAGE,
+    Severity.TICKET,
     "The decode rate of one sequence was outside mean ± 2.5 σ of its baseline, at this "
-    "concurrency, for three consecutive minutes.",
+    "concurrency, for three consecutive minutes. Where a healthy rate comes in waves this alone is "
+    "a false alarm on many days: see the error rates.",
     "Below: look for preemptions, thermal throttling, CPU throttling, a neighbour on the card. "
     "Above: the load or the model changed; declare a deploy so that the baseline starts anew.",
     clear_seconds=0.0,
@@ -44,7 +45,17 @@ SHIFTED = Rule(
     "The same as for TokenRateOutOfBand, with time to look: compare clocks, versions, neighbours.",
     clear_seconds=0.0,
 )
-RULES = (OUT_OF_BAND, SHIFTED)
+DOWN = Rule(
+    "TokenRateDown",
+    Severity.PAGE,
+    "Both hold at once: below the band for three minutes, and below the EWMA chart's limit, which "
+    "knows how the rate's minutes hang together.",
+    "Look at preemptions and the KV cache, clocks and temperature of the cards, CPU throttling, a "
+    "neighbour on the card, and what was deployed.",
+    clear_seconds=0.0,
+)
+RULES = (OUT_OF_BAND, SHIFTED, DOWN)
+_NAMES = tuple(rule.name for rule in RULES)
 
 
 def from_settings(settings: Settings) -> Rate:
@@ -119,15 +130,14 @@ class Rate:
         return (
             OUT_OF_BAND.judge(labels, outside, text, evidence),
             SHIFTED.judge(labels, shifted, text, evidence),
+            DOWN.judge(labels, _both(outside, shifted), text, evidence),
         )
 
     def heed(self, alarms: tuple[Alarm, ...], marks: tuple[Mark, ...] = ()) -> None:
         """Nothing is learned of a series while it is pending or firing, nor during a mark."""
         self._states = {}
         for alarm in alarms:
-            if alarm.rule in (OUT_OF_BAND.name, SHIFTED.name) and _worse(
-                alarm.state, self._states.get(alarm.labels)
-            ):
+            if alarm.rule in _NAMES and _worse(alarm.state, self._states.get(alarm.labels)):
                 self._states[alarm.labels] = alarm.state
         self._released &= self._states.keys()
         if self._declared.heed(marks, self._now):
@@ -145,6 +155,13 @@ class Rate:
     def recall(self, kept: Mapping[str, Mapping[str, object]]) -> None:
         """Baselines of before; each is taken when its series is seen again."""
         self._baselines.recall(kept)
+
+
+def _both(one: bool | None, other: bool | None) -> bool | None:
+    """Whether both hold: one that does not settles it, one that is unknown leaves it open."""
+    if one is False or other is False:
+        return False
+    return None if one is None or other is None else True
 
 
 def _worse(state: AlarmState, than: AlarmState | None) -> bool:

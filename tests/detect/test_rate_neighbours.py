@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sidecar.detect.rate import OUT_OF_BAND
-from sidecar.verdicts import AlarmState, Outcome
+from sidecar.detect.rate import DOWN, OUT_OF_BAND, SHIFTED
+from sidecar.verdicts import AlarmState, Outcome, Severity
 from tests.detect.test_rate import Service, of
 
 
@@ -44,3 +44,23 @@ def test_the_first_slow_minute_after_a_gap_resolves_nothing() -> None:
     assert service.alarms()[OUT_OF_BAND.name] is AlarmState.FIRING
     service.minute(42.6)
     assert service.alarms()[OUT_OF_BAND.name] is AlarmState.RESOLVED
+
+
+def test_a_page_needs_both_rules() -> None:
+    """Below the band for three minutes and below the chart's limit; either alone is a ticket."""
+    service = Service()
+    service.minutes(600, 42.6, 0.05)
+    pages = [of(verdicts, DOWN.name) for verdicts in service.minutes(5, 25.0)]
+    assert pages[-1] is Outcome.FAIL
+    assert pages[0] is not Outcome.FAIL
+    assert DOWN.severity is Severity.PAGE
+    assert OUT_OF_BAND.severity is SHIFTED.severity is Severity.TICKET
+
+
+def test_what_is_too_fast_is_no_page() -> None:
+    """Above the band for three minutes is out of it, and nobody is woken."""
+    service = Service()
+    service.minutes(600, 42.6, 0.05)
+    found = service.minutes(5, 70.0)[-1]
+    assert of(found) is Outcome.FAIL
+    assert of(found, DOWN.name) is Outcome.PASS

@@ -113,4 +113,4 @@ def test_disabled_rules_do_not_alarm() -> None:
             "alarms": Settings().alarms.model_copy(update={"disabled": ("TokenRateOutOfBand",)})
         }
     )
-    assert rules(played(slow, settings)) == {"TokenRateShifted"}
+    assert rules(played(slow, settings)) == {"TokenRateShifted", "TokenRateDown"}

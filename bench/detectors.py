@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bench import detectors_choice, detectors_rate, detectors_slo
+from bench import detectors_choice, detectors_hard, detectors_rate, detectors_slo
 
 _ROOT = Path(__file__).resolve().parents[1]
 _STORED = _ROOT / "bench" / "results" / "detectors.json"
@@ -40,6 +40,7 @@ class Scenario(Protocol):
 FAMILIES: tuple[tuple[Sequence[Scenario], int, int], ...] = (
     (detectors_rate.SCENARIOS, 12, 250),
     (detectors_slo.SCENARIOS, 3, 40),
+    (detectors_hard.SCENARIOS, 2, 100),
 )
 
 

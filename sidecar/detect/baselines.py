@@ -120,12 +120,13 @@ class Baselines:
         return kept
 
     def recall(self, kept: Mapping[str, Kept]) -> None:
-        """What was kept. Read late, it takes the place of what cannot judge yet."""
+        """What was kept. Read late, it takes the place of what is made of fewer minutes."""
         self._kept |= {
             key: what for key, what in kept.items() if key.startswith((_LEVELS, _CHARTS))
         }
         for key, level in list(self._levels.items()):
-            if not level.ready and _name(*key) in self._kept:
+            entered = self._kept.get(_name(*key), {}).get("entered")
+            if isinstance(entered, int) and entered > level.entered:
                 del self._levels[key]
                 self._charts.pop(key[0], None)
 

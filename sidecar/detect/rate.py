@@ -115,22 +115,22 @@ class Rate:
         rate, charts = minute.rate, self._baselines.charts(minute.series)
         if rate is None:
             return ()
-        if not own:
-            rate = min(rate, level.mean)
-        run = charts.run.update(minute.at, rate, level.mean, level.sigma, minute.at)
+        # A busier level knows what is too slow, and not what is fast enough.
+        judged = rate if own else min(rate, level.mean)
+        run = charts.run.update(minute.at, judged, level.mean, level.sigma, minute.at)
         rho, point = charts.lag.upper, None
         if rho is not None:  # without it the chart would alarm at every wave of a healthy series
-            point = charts.chart.update(rate, level.mean, level.sigma, rho, size=level.size)
+            point = charts.chart.update(judged, level.mean, level.sigma, rho, size=level.size)
         evidence = _evidence(minute, rate, level, self._settings.sigmas, point, rho)
         labels, text = _labels(minute.series), _text(minute, rate, level, run.side)
         shifted = None if point is None else point.side is Side.LOW
         # After a gap the row starts anew: its first minutes outside do not make it good again.
         firing = self._states.get(labels) is AlarmState.FIRING
         outside = None if firing and run.side is not None and not run.alarm else run.alarm
-        return (
-            OUT_OF_BAND.judge(labels, outside, text, evidence),
-            SHIFTED.judge(labels, shifted, text, evidence),
-            DOWN.judge(labels, _both(outside, shifted), text, evidence),
+        held = (outside, shifted, _both(outside, shifted))
+        return tuple(
+            rule.judge(labels, bad if own else bad or None, text, evidence)
+            for rule, bad in zip(RULES, held, strict=True)
         )
 
     def heed(self, alarms: tuple[Alarm, ...], marks: tuple[Mark, ...] = ()) -> None:

@@ -171,6 +171,16 @@ def test_an_engine_of_this_machine_is_one_alarm(host: str) -> None:
     assert {(v.labels, v.outcome) for v in gone} == {((("replica", "r0"),), FAIL)}
 
 
+def test_an_engine_that_clients_reach_directly_is_no_gateway() -> None:
+    """Without a gateway the clients' port is the engine's: it is the engine that is gone."""
+    target = TargetSettings(name="r0", url="http://127.0.0.1:8081")
+    scenes = [snap(samples=(port(8081, up, Leg.DOWNSTREAM),)) for up in (True, False)]
+    found = told(*scenes, detector=from_settings(Settings(engines=(target,))))
+    assert [(v.rule, v.outcome) for v in found if v.rule != SOURCE_BLIND.name] == [
+        (ENGINE_GONE.name, FAIL)
+    ]
+
+
 def test_an_engine_elsewhere_is_not_the_port_here() -> None:
     """The same number on another machine is another port."""
     target = TargetSettings(name="r0", url="http://10.0.0.7:8081")

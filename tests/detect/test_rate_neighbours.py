@@ -19,11 +19,20 @@ def test_field_case_34_b_as_it_stands() -> None:
 
 
 def test_fewer_at_once_may_be_faster() -> None:
-    """What is above the band of a busier baseline is no news."""
+    """What is above the band of a busier baseline is no news, and no proof of health."""
     service = Service()
     service.minutes(120, 51.0, 0.03)
     found = {of(verdicts) for verdicts in service.minutes(5, 121.0, concurrency=1)}
-    assert found == {Outcome.PASS}
+    assert found == {Outcome.UNKNOWN}
+
+
+def test_a_lighter_load_does_not_resolve() -> None:
+    """51 → 20 tokens/s at eight at once fires; 48 at one, where 121 is healthy, proves nothing."""
+    service = Service()
+    service.minutes(120, 51.0, 0.03)
+    service.minutes(3, 20.0)
+    assert of(service.minute(48.0, concurrency=1)) is Outcome.UNKNOWN
+    assert service.alarms()[OUT_OF_BAND.name] is AlarmState.FIRING
 
 
 def test_more_at_once_is_not_judged_by_less() -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from rig.ports import free_ports
 from sidecar.config import ConfigError
+from sidecar.config.notify import NotifySettings
 from sidecar.export.notify.routes import METRICS, Routes, lanes, routes
 from sidecar.export.notify.status import OutputState
-from sidecar.config.notify import NotifySettings
 from sidecar.signals import Kind
 from sidecar.testing import wait_for
 from tests.notify.made import became, fresh

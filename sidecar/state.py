@@ -94,6 +94,26 @@ class Snapshot:
     stalls: Mapping[Leg, Stall] | None = None  # open streams that stand still; None: tap blind
     spans: Mapping[str, Span] = field(default_factory=lambda: MappingProxyType({}))
     capped: int = 0  # signals folded into `other` or dropped by a cap since the start
+    _index: dict[str, list[Sample | Histogram]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def by_metric(self) -> Mapping[str, list[Sample | Histogram]]:
+        """The samples by metric, in their order; made once, as many ask for a few of them."""
+        if not self._index and self.samples:
+            made: dict[str, list[Sample | Histogram]] = {}
+            for sample in self.samples:
+                made.setdefault(sample.metric, []).append(sample)
+            self._index.update(made)
+        return self._index
+
+    def scalars(self, *metrics: str) -> Iterator[Sample]:
+        """The counters and gauges of these metrics."""
+        index = self.by_metric()
+        for metric in metrics:
+            for sample in index.get(metric, ()):
+                if isinstance(sample, Sample):
+                    yield sample
 
     def collector(self, name: str) -> CollectorStatus | None:
         """The status of one collector, None if there is none of that name."""

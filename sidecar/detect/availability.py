@@ -10,7 +10,7 @@ from sidecar.config import ObjectiveSettings
 from sidecar.detect.recent import Recent
 from sidecar.ledger import Tally
 from sidecar.objectives import Score
-from sidecar.signals import Leg, Sample
+from sidecar.signals import Leg
 from sidecar.state import Snapshot
 
 _RECENT_SECONDS = 10.0
@@ -45,10 +45,8 @@ def answers(snapshot: Snapshot, leg: Leg, recent: tuple[float, Tally] | None) ->
     """
     listening = [
         sample.value
-        for sample in snapshot.samples
-        if sample.metric == listeners.UP.name
-        and isinstance(sample, Sample)
-        and dict(sample.labels).get("leg") == leg.value
+        for sample in snapshot.scalars(listeners.UP.name)
+        if dict(sample.labels).get("leg") == leg.value
     ]
     if listening and not any(listening):
         return False

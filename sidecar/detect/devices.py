@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sidecar.collectors.nvml.metrics import EXPECTED, PRESENT
 from sidecar.config import Settings
 from sidecar.readings import gpus
-from sidecar.signals import CollectorState, Sample
+from sidecar.signals import CollectorState
 from sidecar.state import Snapshot
 from sidecar.verdicts import Rule, Severity, Verdict
 
@@ -80,7 +80,7 @@ class Devices:
 
 
 def _number(snapshot: Snapshot) -> Iterator[Verdict]:
-    found = {s.metric: s.value for s in snapshot.samples if isinstance(s, Sample)}
+    found = {s.metric: s.value for s in snapshot.scalars(EXPECTED.name, PRESENT.name)}
     expected, present = found.get(EXPECTED.name), found.get(PRESENT.name)
     if expected is None or present is None:
         return

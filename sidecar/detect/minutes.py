@@ -143,9 +143,9 @@ def _minute(series: Series, at: float, known: _Open, tokens: float, seconds: flo
 
 def _said(snapshot: Snapshot) -> _Said:
     found = _Said()
-    for sample in snapshot.samples:
-        if not sample.metric.startswith("modelprobe_engine_"):
-            continue
+    index = snapshot.by_metric()
+    ours = (m for m in index if m.startswith("modelprobe_engine_"))
+    for sample in (sample for metric in ours for sample in index[metric]):
         labels = dict(sample.labels)
         replica, model = labels.get("replica", ""), labels.get("model", "")
         found.models |= {model} - {""}

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from sidecar.collectors import listeners
 from sidecar.config import Settings
-from sidecar.signals import Absence, CollectorState, CollectorStatus, Labels, Leg, Sample
+from sidecar.signals import Absence, CollectorState, CollectorStatus, Labels, Leg
 from sidecar.state import TARGETS, Snapshot
 from sidecar.verdicts import Rule, Severity, Verdict
 
@@ -83,9 +83,7 @@ class Presence:
                 yield from self._collector(snapshot, status)
 
     def _ports(self, snapshot: Snapshot) -> Iterator[Verdict]:
-        for sample in snapshot.samples:
-            if not isinstance(sample, Sample) or sample.metric != listeners.UP.name:
-                continue
+        for sample in snapshot.scalars(listeners.UP.name):
             found = dict(sample.labels)
             port, down = found.get("port", ""), sample.value == 0
             if not down:

@@ -78,7 +78,8 @@ def _models(snapshot: Snapshot) -> frozenset[str]:
         return frozenset()
     said = (
         dict(sample.labels).get("model", "")
-        for sample in snapshot.samples
-        if sample.metric.startswith("modelprobe_engine_")
+        for metric, samples in snapshot.by_metric().items()
+        if metric.startswith("modelprobe_engine_")
+        for sample in samples
     )
     return frozenset(said) - {""}

@@ -9,7 +9,7 @@ from sidecar.config import Settings
 from sidecar.engines import canonical
 from sidecar.readings import engines as readings
 from sidecar.readings.engines import EngineReading
-from sidecar.signals import Labels, Leg, Sample
+from sidecar.signals import Labels, Leg
 from sidecar.state import Snapshot
 from sidecar.streams import Stall
 from sidecar.units import count, duration
@@ -142,8 +142,7 @@ class _Wire:
 def _steps(snapshot: Snapshot) -> dict[str, float]:
     """By replica: decode steps, which some count while their tokens wait for a request's end."""
     found: dict[str, float] = {}
-    for sample in snapshot.samples:
-        if sample.metric == canonical.DECODE_STEPS.name and isinstance(sample, Sample):
-            replica = dict(sample.labels).get("replica", "")
-            found[replica] = found.get(replica, 0.0) + sample.value
+    for sample in snapshot.scalars(canonical.DECODE_STEPS.name):
+        replica = dict(sample.labels).get("replica", "")
+        found[replica] = found.get(replica, 0.0) + sample.value
     return found

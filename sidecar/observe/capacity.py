@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sidecar.collectors import node
 from sidecar.readings import gpus
-from sidecar.signals import Observation, Sample
+from sidecar.signals import Observation
 from sidecar.state import Snapshot
 from sidecar.units import ago
 
@@ -16,11 +16,10 @@ def observe(snapshot: Snapshot) -> Iterator[Observation]:
     is the device plugin and not the cards.
     """
     said: dict[tuple[str, str], dict[str, float]] = {}
-    for sample in snapshot.samples:
-        if isinstance(sample, Sample) and sample.metric.startswith("modelprobe_node_"):
-            labels = dict(sample.labels)
-            who = (labels.get("node", ""), labels.get("resource", ""))
-            said.setdefault(who, {})[sample.metric] = sample.value
+    for sample in snapshot.scalars(*(metric.name for metric in node.METRICS)):
+        labels = dict(sample.labels)
+        who = (labels.get("node", ""), labels.get("resource", ""))
+        said.setdefault(who, {})[sample.metric] = sample.value
     for (name, resource), values in said.items():
         since = values.get(node.WITHHELD_SINCE.name)
         if since is None:

@@ -29,7 +29,7 @@ _BY_GATEWAY = (names.GATEWAY_OVERHEAD, names.GATEWAY_UPSTREAM_DURATION)
 
 def covered(snapshot: Snapshot) -> dict[str, bool]:
     """By segment, whether something measures it now."""
-    metrics = {sample.metric for sample in snapshot.samples}
+    metrics = snapshot.by_metric().keys()
     tap = snapshot.collector(WIRE_COLLECTOR)
     sees = tap is not None and tap.state in (CollectorState.ATTACHED, CollectorState.FIRING)
     legs = set(snapshot.legs) if sees else set()

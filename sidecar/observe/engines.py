@@ -31,11 +31,10 @@ def observe(snapshot: Snapshot) -> Iterator[Observation]:
 def _models(snapshot: Snapshot) -> dict[str, frozenset[str]]:
     """By replica, what it serves: requests for one model cannot go to an engine of another."""
     found: dict[str, frozenset[str]] = {}
-    for sample in snapshot.samples:
-        if sample.metric in (names.RUNNING.name, names.WAITING.name):
-            labels = dict(sample.labels)
-            replica, model = labels.get("replica", ""), labels.get("model")
-            found[replica] = found.get(replica, frozenset()) | ({model} if model else set())
+    for sample in snapshot.scalars(names.RUNNING.name, names.WAITING.name):
+        labels = dict(sample.labels)
+        replica, model = labels.get("replica", ""), labels.get("model")
+        found[replica] = found.get(replica, frozenset()) | ({model} if model else set())
     return found
 
 

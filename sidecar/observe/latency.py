@@ -61,7 +61,7 @@ def _compare(snapshot: Snapshot, replica: str, window: LegWindow) -> Iterator[Ob
 
 def _definitions(snapshot: Snapshot, replica: str) -> set[str]:
     """What one observation of its inter-token latency is."""
-    labels = [dict(s.labels) for s in snapshot.samples if s.metric == names.ITL.name]
+    labels = [dict(s.labels) for s in snapshot.by_metric().get(names.ITL.name, ())]
     own = [found for found in labels if found.get("replica") == replica]
     return {found.get(names.DEFINITION, "") for found in own}
 

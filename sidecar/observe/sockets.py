@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sidecar.collectors import listeners
-from sidecar.signals import Observation, Sample
+from sidecar.signals import Observation
 from sidecar.state import Snapshot
 from sidecar.units import count
 
@@ -14,9 +14,7 @@ _FEW = 5  # connections; fewer wait for a moment only
 
 def observe(snapshot: Snapshot) -> Iterator[Observation]:
     """Also while the tap is blind: the kernel's table of sockets needs no privilege."""
-    for sample in snapshot.samples:
-        if not isinstance(sample, Sample):
-            continue
+    for sample in snapshot.scalars(listeners.UP.name, listeners.BACKLOG.name):
         port = dict(sample.labels).get("port", "")
         if sample.metric == listeners.UP.name and sample.value == 0:
             text = f"nobody listens on port {port}: the server there is down"

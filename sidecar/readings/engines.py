@@ -14,6 +14,7 @@ from sidecar.engines.telemetry import CLOCK
 from sidecar.signals import CollectorState, CollectorStatus, Leg, Metric, Sample
 from sidecar.state import Snapshot
 
+_READ = tuple(m.name for m in names.CANONICAL if m.name.startswith("modelprobe_engine_"))
 ENGINE_COLLECTOR = "engine:"  # collectors that read engines have names that start so
 
 
@@ -116,16 +117,14 @@ def read(snapshot: Snapshot) -> tuple[EngineReading, ...]:
     """One reading a replica, in the order in which they first appear."""
     said: dict[tuple[str, str], _Said] = {}
     bursts: set[str] = set()
-    known = {m.name for m in names.CANONICAL if m.name.startswith("modelprobe_engine_")}
-    for sample in snapshot.samples:
-        if not isinstance(sample, Sample):
-            continue
+    for sample in snapshot.scalars(*_READ):
         labels = dict(sample.labels)
-        if sample.metric in known:
-            who = (labels.get("replica", ""), labels.get("engine", ""))
-            rate = snapshot.rates.get((sample.metric, sample.labels))
-            said.setdefault(who, _Said()).add(sample, labels, rate)
-        elif sample.metric == CLOCK.name and _bursts(labels):
+        who = (labels.get("replica", ""), labels.get("engine", ""))
+        rate = snapshot.rates.get((sample.metric, sample.labels))
+        said.setdefault(who, _Said()).add(sample, labels, rate)
+    for sample in snapshot.scalars(CLOCK.name):
+        labels = dict(sample.labels)
+        if _bursts(labels):
             bursts.add(labels.get("replica", ""))
     return tuple(_reading(who, what, who[0] in bursts) for who, what in said.items())
 

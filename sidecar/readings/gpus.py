@@ -51,15 +51,18 @@ _CHOSEN = {
     (_BUSY, "gpu"): "utilization_ratio",
     (_TEMPERATURE, "gpu"): "temperature_celsius",
 }
+_READ = (
+    *(names.INFO.name, names.STATE.name, names.NEED.name, names.MEMORY_STATE.name),
+    *_VALUES,
+    *dict.fromkeys(metric for metric, _ in _CHOSEN),
+)
 
 
 def read(snapshot: Snapshot) -> tuple[GpuReading, ...]:
     """One reading a card, by index; MIG instances are not cards."""
     found: dict[tuple[str, str], dict[str, object]] = {}
     needs: dict[tuple[str, str], list[str]] = {}
-    for sample in snapshot.samples:
-        if not isinstance(sample, Sample) or not sample.metric.startswith("modelprobe_gpu_"):
-            continue
+    for sample in snapshot.scalars(*_READ):
         labels = dict(sample.labels)
         who = (labels.get("gpu", ""), labels.get("uuid", ""))
         known = found.setdefault(who, {})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sidecar.engines.canonical import QUANTILE
-from sidecar.signals import Sample
 from sidecar.state import Snapshot
 
 
@@ -23,11 +22,10 @@ class Bounds:
 def read(snapshot: Snapshot) -> tuple[Bounds, ...]:
     """Every quantile that a target's buckets give now."""
     found: dict[tuple[str, str, str], dict[str, float]] = {}
-    for sample in snapshot.samples:
-        if isinstance(sample, Sample) and sample.metric == QUANTILE.name:
-            labels = dict(sample.labels)
-            who = (labels.get("replica", ""), labels.get("signal", ""), labels.get("quantile", ""))
-            found.setdefault(who, {})[labels.get("bound", "")] = sample.value
+    for sample in snapshot.scalars(QUANTILE.name):
+        labels = dict(sample.labels)
+        who = (labels.get("replica", ""), labels.get("signal", ""), labels.get("quantile", ""))
+        found.setdefault(who, {})[labels.get("bound", "")] = sample.value
     return tuple(
         Bounds(*who, bounds["lower"], bounds.get("upper"))
         for who, bounds in found.items()

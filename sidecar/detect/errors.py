@@ -25,7 +25,7 @@ RATIO = Rule(
     "ServerErrors",
     Severity.PAGE,
     "The share of answers with a status of 5xx is above the limit (by default 5 % over 5 min, of "
-    "at least 20 requests).",
+    "at least 20 requests), and at least five are.",
     "Read the statuses in modelprobe_wire_requests_total; 503 is a gateway without an engine or an "
     "engine that sheds load, 500 an engine that fails.",
     clear_seconds=60.0,
@@ -33,6 +33,7 @@ RATIO = Rule(
 )
 RULES = (BURST, RATIO)
 _BURST_SECONDS, _BURST_REQUESTS, _BURST_SHARE = 10.0, 5, 0.5
+_FEWEST_ERRORS = 5
 _ENOUGH = 0.9  # of a window has to be watched before it is judged
 
 
@@ -101,6 +102,8 @@ class Errors:
         if tally.ended < self._settings.minimum_requests:
             return False if covered >= _ENOUGH and not tally.server_errors else None
         share = tally.server_errors / tally.ended
+        if share > self._settings.error_ratio and tally.server_errors < _FEWEST_ERRORS:
+            return None  # an anecdote: two of thirty, at 1 % each, come every other hour
         if share * covered > self._settings.error_ratio:
             return True
         return share > self._settings.error_ratio if covered >= _ENOUGH else None

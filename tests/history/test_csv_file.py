@@ -135,7 +135,7 @@ def test_requests_and_the_rates_that_they_make(tmp_path: Path) -> None:
     [minute] = [record for record in records if isinstance(record, Minute)]
     assert len(served) == 60
     assert served[0] == Served(START, Leg.UPSTREAM, "m", 200, 2.5, 0.5)
-    assert minute == Minute(Series("wire", "", "m"), START + 60, 40.0, 4_800.0, 2)
+    assert minute == Minute(Series("wire", "", "m"), START + 60, 40.0, 4_800.0, 3)
 
 
 def test_milliseconds_have_columns_of_their_own(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_minutes_as_the_sidecar_cuts_them() -> None:
     assert len(engine) == len(wire) == 10
     assert {round(minute.rate or 0, 3) for minute in engine} == {40.0}
     assert {round(minute.rate or 0, 3) for minute in wire} == {20.0}
-    assert (engine[0].concurrency, wire[0].concurrency) == (4, 2)
+    assert (engine[0].concurrency, wire[0].concurrency) == (6, 2)
     assert account.read == 121
     assert live.gpus() == ["NVIDIA H200"]
 

@@ -45,7 +45,7 @@ def test_an_engine_that_nobody_probed() -> None:
     records, account = read(vllm(Table()))
     assert len(records) == 60
     series = Series("engine", "10.0.0.7:8000", "m")
-    assert records[0] == Minute(series, START + 60, 40.0, 400.0, 4)
+    assert records[0] == Minute(series, START + 60, 40.0, 400.0, 6)
     assert not account.flaws
 
 

@@ -99,7 +99,7 @@ def test_backfill(url: str, tmp_path: Path) -> None:
     assert "left out 9: gap" in result.stdout or "left out 10: gap" in result.stdout
     store = Store()
     store.open(path)
-    level = json.loads(store.levels[f"rate/engine/r0/{HOSTILE}/4"])
+    level = json.loads(store.levels[f"rate/engine/r0/{HOSTILE}/6"])
     budgets = [json.loads(text) for key, text in store.levels.items() if key.startswith("slo/")]
     store.close()
     assert level["mean"] == pytest.approx(MEAN, abs=1.0)
@@ -114,7 +114,7 @@ def test_calibrate(url: str) -> None:
     result: Result = run("calibrate", "--from", f"prometheus:{url}", "--since", "5h")
     assert result.exit_code == 0, result.output
     [level] = yaml.safe_load(result.stdout)["rate"]["levels"]
-    assert (level["model"], level["concurrency"]) == (HOSTILE, 4)
+    assert (level["model"], level["concurrency"]) == (HOSTILE, 6)
     assert level["mean"] == pytest.approx(MEAN, abs=1.0)
     assert level["sigma"] == pytest.approx(SIGMA, abs=0.8)
 

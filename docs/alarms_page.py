@@ -25,7 +25,10 @@ are silent (`unknown`) until they know it.
 alarms of that time carry the mark, and nothing is muted. `alarms.disabled` turns rules off."""
 RATES = """\
 Measured by `./run bench detectors --full` on simulated minutes: what each rule does when nothing is
-wrong, and how long it takes when something is. The intervals are 95 % (Wilson)."""
+wrong. The intervals are 95 % (Wilson). Rules on the token rate are put together in the bench from
+the same parts and with the same bins as in the sidecar, not run through it: `specified` is
+TokenRateOutOfBand, `ewma` TokenRateShifted, `both` TokenRateDown. Rules on presence and devices
+have not been simulated."""
 RESULTS = Path(__file__).parent.parent / "bench" / "results" / "detectors.json"
 
 

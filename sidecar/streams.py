@@ -15,6 +15,8 @@ from sidecar.signals import End, Leg, RequestTiming
 _MAX_OPEN = 5_000
 _FRESH_SECONDS = 3.5  # open requests are reported once a second, the oldest 256 of them
 STUCK_SECONDS, STUCK_GAPS = 5.0, 5.0
+QUIET_SECONDS, QUIET_WAITS, QUIET_OPEN = 60.0, 5.0, 2
+_WAIT_WEIGHT = 0.05  # of one request in the usual wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +32,18 @@ class Progress:
 class Stall:
     """Open streams of a leg that are followed: ``stuck`` of ``followed`` have had no token for
     5 s and for five times their own mean gap. ``longest_seconds`` is the longest such silence.
+
+    ``waiting`` have not begun. A wait may be a queue, a long prefill or an answer that comes whole,
+    so they count only where the leg as a whole brings nothing: ``quiet_seconds`` is for how long it
+    has had two requests open or more and not one token or good end, and 0 up to 60 s and up to five
+    times the usual wait.
     """
 
     followed: int
     stuck: int
     longest_seconds: float
+    waiting: int = 0
+    quiet_seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -54,6 +63,8 @@ class Streams:
     def __init__(self) -> None:
         self._open: dict[Key, _Stream] = {}
         self._since = -math.inf
+        self._quiet_since: dict[Leg, float] = {}
+        self._usual_wait: dict[Leg, float] = {}
 
     def watch(self, now: float) -> None:
         """From now on every request is told of, those that are open already too."""
@@ -62,6 +73,7 @@ class Streams:
     def forget(self) -> None:
         """The tap is blind: what happens meanwhile is unknown."""
         self._open.clear()
+        self._quiet_since.clear()
 
     def report(self, timing: RequestTiming, now: float) -> Progress:
         """What this report, or this end, adds to what was told of the request before."""
@@ -70,8 +82,11 @@ class Streams:
         known = before or _Stream(0, 0.0, 0.0, now)
         events = max(timing.token_events, known.token_events)
         spent = max(_decode_seconds(timing), known.decode_seconds)
+        if events > known.token_events or _well_ended(timing):
+            self._quiet_since[timing.leg] = now
         if timing.end is not End.OPEN:
             self._open.pop(key, None)
+            self._learn_wait(timing)
         elif before is None and len(self._open) >= _MAX_OPEN:
             return Progress()  # its end will tell all of it at once
         else:
@@ -88,16 +103,38 @@ class Streams:
         fresh = [
             stream
             for (of, _, _), stream in self._open.items()
-            if of is leg and stream.token_events and now - stream.told <= _FRESH_SECONDS
+            if of is leg and now - stream.told <= _FRESH_SECONDS
         ]
-        silences = [s.silent_seconds for s in fresh if s.silent_seconds > _patience(s)]
-        return Stall(len(fresh), len(silences), max(silences, default=0.0))
+        begun = [stream for stream in fresh if stream.token_events]
+        silences = [s.silent_seconds for s in begun if s.silent_seconds > _patience(s)]
+        longest = max(silences, default=0.0)
+        waiting, quiet = len(fresh) - len(begun), self._quiet(leg, len(fresh), now)
+        return Stall(len(begun), len(silences), longest, waiting, quiet)
+
+    def _quiet(self, leg: Leg, open_requests: int, now: float) -> float:
+        if open_requests < QUIET_OPEN:
+            self._quiet_since.pop(leg, None)
+            return 0.0
+        quiet = now - self._quiet_since.setdefault(leg, now)
+        patience = max(QUIET_SECONDS, QUIET_WAITS * self._usual_wait.get(leg, 0.0))
+        return quiet if quiet > patience else 0.0
+
+    def _learn_wait(self, timing: RequestTiming) -> None:
+        if not _well_ended(timing):
+            return
+        wait = timing.seconds if timing.ttft_seconds is None else timing.ttft_seconds
+        usual = self._usual_wait.get(timing.leg, wait)
+        self._usual_wait[timing.leg] = usual + _WAIT_WEIGHT * (wait - usual)
 
     def tidy(self, now: float) -> None:
         """Drops requests that are not reported any more and of whose end nothing was told."""
         gone = [key for key, stream in self._open.items() if now - stream.told > 60.0]
         for key in gone:
             del self._open[key]
+
+
+def _well_ended(timing: RequestTiming) -> bool:
+    return timing.end is End.COMPLETE and (timing.status or 0) // 100 == 2
 
 
 def _decode_seconds(timing: RequestTiming) -> float:

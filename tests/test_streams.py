@@ -135,7 +135,7 @@ def test_no_stall_before_the_first_token() -> None:
     """A prefill of two minutes is slow, and no stream that stands still."""
     streams = Streams()
     streams.report(report(0, seconds=120.0), 10.0)
-    assert streams.stall(Leg.DOWNSTREAM, 10.0) == Stall(0, 0, 0.0)
+    assert streams.stall(Leg.DOWNSTREAM, 10.0) == Stall(0, 0, 0.0, waiting=1)
 
 
 def test_what_is_not_reported_any_more_does_not_count() -> None:
@@ -179,3 +179,60 @@ def test_lost_ends_take_no_room_for_ever() -> None:
     assert len(streams._open) == 1
     streams.tidy(70.1)
     assert not streams._open
+
+
+def waiting(streams: Streams, now: float, many: int = 2, **changes: object) -> Stall:
+    """What is said when so many requests that have not begun are told of at a moment."""
+    for i in range(many):
+        streams.report(report(0, at=1_000.0 + i, seconds=1.0, **changes), now)
+    return streams.stall(Leg.DOWNSTREAM, now)
+
+
+def test_a_leg_that_brings_nothing_is_quiet_after_a_minute() -> None:
+    """Two open requests and not one token among them; whoever they are from second to second."""
+    streams = Streams()
+    assert waiting(streams, 0.0).quiet_seconds == 0.0
+    assert waiting(streams, 60.0).quiet_seconds == 0.0
+    assert waiting(streams, 60.5) == Stall(0, 0, 0.0, waiting=2, quiet_seconds=60.5)
+
+
+@pytest.mark.parametrize(
+    ("broke", "quiet"),
+    [
+        (report(1, at=7.0), False),
+        (report(0, at=7.0, seconds=9.0, end=End.COMPLETE), False),
+        (report(0, at=7.0, seconds=9.0, end=End.COMPLETE, status=504), True),
+        (report(0, at=7.0, seconds=9.0, end=End.CLIENT_GONE), True),
+        (report(1, at=7.0, leg=Leg.UPSTREAM), True),
+    ],
+)
+def test_what_breaks_the_quiet(broke: RequestTiming, quiet: bool) -> None:
+    """A token or a good end of this leg; a time-out, or a client that gives up, is no work."""
+    streams = Streams()
+    waiting(streams, 0.0)
+    streams.report(broke, 50.0)
+    assert (waiting(streams, 61.0).quiet_seconds > 0) is quiet
+
+
+def test_one_long_prefill_alone_is_not_quiet() -> None:
+    """One request by itself may take minutes; the minute counts from the second one on."""
+    streams = Streams()
+    assert [waiting(streams, at, many=1).quiet_seconds for at in (0.0, 90.0)] == [0.0, 0.0]
+    assert [waiting(streams, at).quiet_seconds for at in (91.0, 150.0)] == [0.0, 0.0]
+    assert waiting(streams, 152.0).quiet_seconds == 61.0
+
+
+def test_where_answers_take_long_the_quiet_may_too() -> None:
+    """Answers that come whole after half a minute make the leg wait for five times as long."""
+    streams = Streams()
+    streams.report(report(0, at=7.0, seconds=30.0, end=End.COMPLETE), 0.0)
+    assert [waiting(streams, at).quiet_seconds for at in (1.0, 149.0)] == [0.0, 0.0]
+    assert waiting(streams, 152.0).quiet_seconds > 150.0
+
+
+def test_quiet_is_not_known_of_a_blind_tap() -> None:
+    """What came meanwhile was not seen."""
+    streams = Streams()
+    waiting(streams, 0.0)
+    streams.forget()
+    assert waiting(streams, 100.0).quiet_seconds == 0.0

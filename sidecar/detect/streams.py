@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,7 +20,8 @@ STUCK = Rule(
     "StreamsStuck",
     Severity.PAGE,
     "A tenth or more of the streams that had begun are open and have had no token for 5 s and for "
-    "five times their own mean gap.",
+    "five times their own mean gap. Or two requests or more have been open for 60 s, and for five "
+    "times the usual wait, without one token or good end among all, and no engine counts work.",
     "Both legs: look at the engine (stalled collective, stopped process, preemption). Downstream "
     "alone: look at the gateway.",
     clear_seconds=10.0,
@@ -52,12 +54,11 @@ class Streams:
     def __init__(self) -> None:
         # By replica and engine: what it has brought, and when that last grew while it had work.
         self._moved: dict[tuple[str, str], tuple[float, float]] = {}
+        self._counted: dict[tuple[str, str], float] = {}
+        self._worked = -math.inf
 
     def judge(self, snapshot: Snapshot, clock: float) -> Iterator[Verdict]:
         """One verdict a leg and one a replica."""
-        stalls = snapshot.stalls
-        for leg in Leg if stalls is None else stalls:
-            yield _stuck(leg, stalls.get(leg) if stalls is not None else None)
         blind = {s.name.partition(":")[2] for s in readings.blind(snapshot)}
         for replica in blind:
             yield STALLED.judge((("replica", replica),), None)
@@ -68,6 +69,17 @@ class Streams:
             own = None if reading.at_finish else reading.generated_tokens_total
             own = readings.total((own, steps.get(reading.replica)))
             yield self._engine(reading, own, wire, len(said) == 1, clock)
+            self._note_work((reading.replica, reading.engine), own, clock)
+        stalls = dict.fromkeys(Leg) if snapshot.stalls is None else snapshot.stalls
+        for leg, stall in stalls.items():
+            yield _stuck(leg, stall, clock - self._worked)
+
+    def _note_work(self, who: tuple[str, str], own: float | None, clock: float) -> None:
+        """An answer that comes whole is no token on the wire, but work by the engine's count."""
+        if own is not None and self._counted.get(who, own) != own:
+            self._worked = clock
+        if own is not None:
+            self._counted[who] = own
 
     def _engine(
         self,
@@ -99,21 +111,30 @@ class Streams:
         return STALLED.judge(labels, silent >= _STALL_SECONDS, text, evidence)
 
 
-def _stuck(leg: Leg, stall: Stall | None) -> Verdict:
+def _stuck(leg: Leg, stall: Stall | None, idle_seconds: float) -> Verdict:
+    """``idle_seconds`` is for how long no engine has counted work."""
     labels: Labels = (("leg", leg.value),)
     if stall is None:
         return STUCK.judge(labels, None)
+    many = stall.stuck > 0 and stall.stuck >= _SHARE * stall.followed
+    quiet = 0.0 < stall.quiet_seconds <= idle_seconds
     text = (
         f"no token for up to {duration(stall.longest_seconds)} on {stall.stuck} of "
         f"{count(stall.followed, 'open stream')}"
     )
+    if quiet and not many:
+        text = (
+            f"not one token or good end for {duration(stall.quiet_seconds)}; "
+            f"{count(stall.waiting, 'open request')} wait for their first"
+        )
     evidence = (
         ("stuck_streams", float(stall.stuck)),
         ("followed_streams", float(stall.followed)),
         ("longest_silence_seconds", stall.longest_seconds),
+        ("waiting_requests", float(stall.waiting)),
+        ("quiet_seconds", stall.quiet_seconds),
     )
-    many = stall.stuck > 0 and stall.stuck >= _SHARE * stall.followed
-    return STUCK.judge(labels, many, text, evidence)
+    return STUCK.judge(labels, many or quiet, text, evidence)
 
 
 @dataclass(frozen=True, slots=True)

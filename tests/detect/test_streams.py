@@ -48,6 +48,33 @@ def test_the_text_says_how_many_and_for_how_long() -> None:
     )
 
 
+QUIET = Stall(0, 0, 0.0, waiting=4, quiet_seconds=70.0)
+
+
+def test_a_leg_that_brings_nothing_is_stuck_though_no_stream_has_begun() -> None:
+    """The streams that stood still have timed out, and none of the new ones begins."""
+    found = judge(Streams(), snap(stalls={Leg.UPSTREAM: QUIET}), 1.0)
+    assert outcome(found, STUCK.name, leg="upstream") is FAIL
+    [text] = [v.text for v in found if v.rule == STUCK.name]
+    assert text.replace("\N{NO-BREAK SPACE}", " ") == (
+        "not one token or good end for 1 min 10 s; 4 open requests wait for their first"
+    )
+
+
+def test_an_engine_that_counts_tokens_works_on_answers_that_come_whole() -> None:
+    """A batch of long answers without streaming is quiet on the wire, and no alarm."""
+    detector, stalls = Streams(), {Leg.UPSTREAM: QUIET}
+    outcomes = [
+        outcome(
+            judge(detector, snap(samples=tuple(engine(tokens=tokens)), stalls=stalls), clock),
+            STUCK.name,
+            leg="upstream",
+        )
+        for clock, tokens in ((0.0, 100.0), (1.0, 110.0), (70.9, 110.0), (71.1, 110.0))
+    ]
+    assert outcomes == [FAIL, PASS, PASS, FAIL]
+
+
 def scene(
     *samples: Sample,
     events: int = 0,

@@ -6,9 +6,9 @@ when it goes blind: an old number is worse than none.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from sidecar.ledger import Ledger, Span, Tally
@@ -107,6 +107,12 @@ class Snapshot:
             self._index.update(made)
         return self._index
 
+    def observed(self, observations: tuple[Observation, ...]) -> Snapshot:
+        """The same with other observations; what was made of the samples is kept."""
+        found = replace(self, observations=observations)
+        found._index.update(self._index)
+        return found
+
     def scalars(self, *metrics: str) -> Iterator[Sample]:
         """The counters and gauges of these metrics."""
         index = self.by_metric()
@@ -163,33 +169,42 @@ class State:
         """
         if collector == WIRE_COLLECTOR:
             self._traffic.watch(at)
-        samples: dict[SeriesKey, Sample | Histogram] = {}
+        series: list[Sample | Histogram] = []
         observations: list[Observation] = []
-        sets: dict[str, int] = {}
         for signal in signals:
-            if isinstance(signal, RequestTiming):
-                self._traffic.add(signal, at)
-                continue
-            if isinstance(signal, Event):
-                self._events.append(signal)
-                continue
-            if isinstance(signal, OpenRequests):
-                self._traffic.set_open(signal, at)
-                continue
-            if isinstance(signal, Observation):
+            if isinstance(signal, Sample | Histogram):  # nearly all are
+                series.append(signal)
+            elif isinstance(signal, Observation):
                 observations.append(signal)
-                continue
-            sets[signal.metric] = sets.get(signal.metric, 0) + 1
-            if sets[signal.metric] > self._max:
-                self._capped += 1
-                continue
-            samples[signal.metric, signal.labels] = signal
+            else:
+                self._note(signal, at)
+        samples = {(one.metric, one.labels): one for one in self._within_cap(series)}
         if collector.startswith(TARGETS):
             counters = dict(_counters(samples))
             ledger = self._ledgers.setdefault(collector, Ledger())
             ledger.note(at, counters, self._traffic.tallies())
         rates = _rates(self._batches.get(collector), samples, at)
         self._batches[collector] = _Batch(at, samples, rates, tuple(observations[:_OBSERVATIONS]))
+
+    def _note(self, signal: RequestTiming | OpenRequests | Event, at: float) -> None:
+        if isinstance(signal, RequestTiming):
+            self._traffic.add(signal, at)
+        elif isinstance(signal, OpenRequests):
+            self._traffic.set_open(signal, at)
+        else:
+            self._events.append(signal)
+
+    def _within_cap(self, series: list[Sample | Histogram]) -> list[Sample | Histogram]:
+        if len(series) <= self._max:
+            return series
+        sets: Counter[str] = Counter()
+        kept = []
+        for one in series:
+            sets[one.metric] += 1
+            if sets[one.metric] <= self._max:
+                kept.append(one)
+        self._capped += len(series) - len(kept)
+        return kept
 
     def withdraw(self, collector: str) -> None:
         """Forgets a blind collector's values; counted requests stay, they did happen."""
@@ -269,11 +284,11 @@ def _rates(
 ) -> dict[SeriesKey, float]:
     if before is None or at <= before.at:
         return {}
-    rates = {}
+    rates, seconds, old = {}, at - before.at, before.samples
     for key, value in _counters(samples):
-        earlier = before.samples.get(key)
+        earlier = old.get(key)
         if isinstance(earlier, Sample) and value >= earlier.value:
-            rates[key] = (value - earlier.value) / (at - before.at)
+            rates[key] = (value - earlier.value) / seconds
     return rates
 
 

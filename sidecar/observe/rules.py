@@ -7,7 +7,6 @@ more is one file with an ``observe`` and one line in ``RULES``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from sidecar.observe import capacity, engines, latency, reconciliation, sockets, wire
 from sidecar.signals import Observation
@@ -31,4 +30,4 @@ def observe(snapshot: Snapshot) -> tuple[Observation, ...]:
 
 def complete(snapshot: Snapshot) -> Snapshot:
     """The snapshot with the rules' observations before those of its collectors."""
-    return replace(snapshot, observations=(*observe(snapshot), *snapshot.observations))
+    return snapshot.observed((*observe(snapshot), *snapshot.observations))

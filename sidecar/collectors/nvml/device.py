@@ -135,7 +135,7 @@ class Device:
 
     def _middle(self) -> Values:
         ask, put, nvml = self.reader.ask, self.reader.put, self._nvml
-        values: Values = {}
+        values = self._fast.clock(self.handle)
         degrees = ask("temperature", nvml.nvmlDeviceGetTemperature, self.handle, _TEMPERATURE_GPU)
         if degrees is not None:
             put(values, "temperature|gpu", "temperature", degrees, 200.0)

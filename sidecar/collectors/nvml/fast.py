@@ -1,4 +1,8 @@
-"""What is read of a device each second: five calls, and the doubt about zeros."""
+"""What is read of a device each second: three calls, and the doubt about zeros.
+
+The SM clock and what holds it down come with the middle group: the driver's counters of time spent
+held down (violations) miss nothing in between, and each call is a thread that sleeps and wakes.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ class Fast:
         self._busy.clear()
 
     def read(self, handle: object, identity: Identity) -> Values:
-        """Memory, utilisation, power, SM clock and what holds it down."""
+        """Memory, utilisation and power."""
         ask, put, nvml = self._reader.ask, self._reader.put, self._nvml
         values = self._memory.read(handle, identity[2])
         busy = ask("utilization", nvml.nvmlDeviceGetUtilizationRates, handle)
@@ -53,11 +57,18 @@ class Fast:
         power = ask("power", nvml.nvmlDeviceGetPowerUsage, handle)
         if power is not None:
             put(values, "power", "power", power, 10e6, 1e-3)
-        megahertz = ask("clocks", nvml.nvmlDeviceGetClockInfo, handle, _CLOCK_SM)
-        if megahertz is not None:
-            put(values, "clock|sm", "clocks", megahertz, MOST_MEGAHERTZ, 1e6)
-        self._throttle(values, handle)
         self._doubt(values)
+        return values
+
+    def clock(self, handle: object) -> Values:
+        """The SM clock and what holds it down, of the middle group."""
+        values: Values = {}
+        megahertz = self._reader.ask("clocks", self._nvml.nvmlDeviceGetClockInfo, handle, _CLOCK_SM)
+        if megahertz is not None:
+            self._reader.put(values, "clock|sm", "clocks", megahertz, MOST_MEGAHERTZ, 1e6)
+        self._throttle(values, handle)
+        if self._busy and self._busy[-1] > _MOVES:
+            _withhold(values, "clock|sm", "clock_sm")
         return values
 
     def _throttle(self, values: Values, handle: object) -> None:
@@ -85,10 +96,7 @@ class Fast:
             values["suspect|utilization"] = 1.0
             del values["utilization|gpu"]
         elif busy > _MOVES:
-            for key, name in (("power", "power"), ("clock|sm", "clock_sm")):
-                if values.get(key) == 0:
-                    values[f"suspect|{name}"] = 1.0
-                    del values[key]
+            _withhold(values, "power", "power")
 
     def compare(self, ratios: Values) -> None:
         """GPM against utilisation over the same seconds."""
@@ -102,3 +110,9 @@ class Fast:
                 if ratios.get(name) == 0:
                     del ratios[name]
                     ratios[f"suspect|{name}"] = 1.0
+
+
+def _withhold(values: Values, key: str, name: str) -> None:
+    if values.get(key) == 0:
+        values[f"suspect|{name}"] = 1.0
+        del values[key]

@@ -33,6 +33,7 @@ class Card:
         self._driver = driver
         self._samples: dict[str, Sample] = {}
         self._fixed: list[Sample] = []
+        self._memory_state: list[Sample] = []
         self.enter("starting", 0.0)
 
     def enter(self, state: str, since: float) -> None:
@@ -50,6 +51,7 @@ class Card:
     def forget(self) -> None:
         """Withdraws every value: the child that gave them is gone."""
         self._samples.clear()
+        self._memory_state = []
         self.action = None
 
     def update(self, values: dict[str, float | None]) -> None:
@@ -58,26 +60,24 @@ class Card:
             name, *rest = key.split("|")
             if name == m.RECOVERY_ACTION:
                 self.action = None if value is None else ACTIONS.get(int(value), Need.RESET)
+            elif name == m.MEMORY_STATE_KEY:
+                # One state goes before another comes: withdrawals are first in a message.
+                gone = value is None
+                states = [] if gone else self._one_hot(m.MEMORY_STATE.name, MEMORY_STATES, *rest)
+                self._memory_state = states
             elif value is None:
                 self._samples.pop(key, None)
-            elif name in m.TABLE:
+            else:
                 metric, labels = m.TABLE[name]
                 more = tuple(zip(labels, rest, strict=True))
                 self._samples[key] = Sample(metric.name, value, (*self.labels, *more))
-            else:
-                self._samples[key] = Sample(name, value)  # memory_state, see samples()
 
-    def samples(self, now: float) -> Iterator[Sample]:
+    def samples(self, now: float) -> list[Sample]:
         """Everything of this card but its Xids; ``now`` is monotonic."""
-        yield from self._fixed
+        found = [*self._fixed, *self._memory_state, *self._samples.values()]
         if self.good_at is not None:
-            yield Sample(m.AGE.name, max(0.0, now - self.good_at), self.labels)
-        for key, sample in self._samples.items():
-            if key.startswith(m.MEMORY_STATE_KEY):
-                known = key.partition("|")[2]
-                yield from self._one_hot(m.MEMORY_STATE.name, MEMORY_STATES, known)
-            else:
-                yield sample
+            found.append(Sample(m.AGE.name, max(0.0, now - self.good_at), self.labels))
+        return found
 
     def _one_hot(self, metric: str, states: tuple[str, ...], now: str) -> list[Sample]:
         return [Sample(metric, float(x == now), (*self.labels, ("state", x))) for x in states]

@@ -1,0 +1,182 @@
+"""Records the latencies of ended requests in slots of five minutes, for the analyst to compare.
+
+Owned by the state's thread, so nothing here is costly: a closed slot is handed over as it is and
+encoded elsewhere. At most the open slot is lost with the process.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from sidecar import gaps
+from sidecar.evaluation import Series
+from sidecar.loghist import OVER, cell
+from sidecar.record import BLOCK_SECONDS, SLOT_SECONDS, STRATA, THRESHOLDS, Record, step_of
+from sidecar.signals import End, RequestTiming
+from sidecar.windows import failed
+
+MAX_SERIES = 300
+OTHER = "other"
+_CLOCK_SECONDS = 2.0  # that the wall clock may drift from the monotonic one within a slot
+_BYTES_A_TOKEN = 4  # of an answer that comes whole: only its order of magnitude counts
+Key = tuple[str, str, str]
+Open = tuple[str, str, str, float]  # signal, leg, server, age in seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What ended from ``start`` to ``end`` (Unix seconds), by series. ``waiting`` are ages of
+    requests that are open at its end: they will have taken longer than that. ``steady`` is False
+    when the clock was set meanwhile, or the slot began with the process.
+    """
+
+    start: float
+    end: float
+    steady: bool
+    records: Mapping[Series, Record]
+    waiting: Mapping[Series, tuple[float, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Exceedances:
+    """How many of ``n`` requests lay above the cell of ``threshold`` since it was set."""
+
+    threshold: int
+    n: int = 0
+    exceeding: int = 0
+
+
+@dataclass(slots=True)
+class _Open:
+    record: Record = field(default_factory=Record)
+    block: array[int] = field(default_factory=lambda: array("q", bytes(8 * THRESHOLDS)))
+
+    def end_block(self) -> None:
+        total = sum(self.block)
+        if not total:
+            return
+        above = list(accumulate(reversed(self.block)))[::-1]
+        squares = (k * k / total for k in above)
+        self.record.squares = array("d", map(float.__add__, self.record.squares, squares))
+        self.record.blocks += 1
+        self.block = array("q", bytes(8 * THRESHOLDS))
+
+
+class Recorder:
+    """The open slot. ``roll`` closes it; times are Unix seconds and monotonic ones."""
+
+    def __init__(self, max_series: int = MAX_SERIES) -> None:
+        self._max = max_series
+        self._open: dict[Key, _Open] = {}
+        self._watched: dict[Key, Exceedances] = {}
+        self._start: tuple[float, float] | None = None
+        self._block_end = self._slot_end = 0.0
+        self._whole = False
+        self.folded = 0
+
+    def add(self, timing: RequestTiming) -> None:
+        """Takes in one ended LLM request."""
+        bad, leg, server = failed(timing), timing.leg.value, timing.server
+        if timing.ttft_seconds is not None:
+            self._put(("ttft", leg, server), cell(timing.ttft_seconds), _asked(timing))
+        elif bad:
+            self._put(("ttft", leg, server), OVER, _asked(timing))
+        elif timing.end is End.CLIENT_GONE:  # it would have taken longer
+            self._put(("ttft", leg, server), cell(timing.seconds), _asked(timing))
+        if bad:
+            self._put(("duration", leg, server), OVER, _answered(timing))
+        elif timing.end is End.COMPLETE:
+            self._put(("duration", leg, server), cell(timing.seconds), _answered(timing))
+        for bucket, count in timing.gaps:
+            self._put(("itl", leg, server), cell(gaps.middle_seconds(bucket)), 0, count)
+
+    def _put(self, key: Key, where: int, stratum: int, times: int = 1) -> None:
+        into = self._open.get(key) or self._new(key)
+        into.record.hist.counts[where] += times
+        step = step_of(where)
+        into.record.strata[stratum][step] += times
+        into.block[step] += times
+        seen = self._watched.get(key)
+        if seen is not None:
+            over = times if where > seen.threshold else 0
+            self._watched[key] = Exceedances(seen.threshold, seen.n + times, seen.exceeding + over)
+
+    def _new(self, key: Key) -> _Open:
+        if len(self._open) >= self._max and key[2] != OTHER:
+            self.folded += 1
+            key = (key[0], key[1], OTHER)
+        return self._open.setdefault(key, _Open())
+
+    def watch(self, series: Series, threshold: int | None) -> None:
+        """Counts from now on what lies above this cell; None ends it."""
+        key = (series.signal, series.leg, series.server)
+        if threshold is None:
+            self._watched.pop(key, None)
+        elif key not in self._watched or self._watched[key].threshold != threshold:
+            self._watched[key] = Exceedances(threshold)
+
+    def exceedances(self) -> Mapping[Series, Exceedances]:
+        """Of every series that is watched."""
+        return {Series(*key): seen for key, seen in self._watched.items()}
+
+    def roll(self, now: float, clock: float, waiting: Iterable[Open] = ()) -> Slot | None:
+        """Ends what is due at this moment; the slot that it closed, if it did."""
+        if self._start is None:
+            self._begin(now, clock, whole=False)
+            return None
+        start, started = self._start
+        stepped = abs((now - start) - (clock - started)) > _CLOCK_SECONDS
+        if not stepped and now < self._slot_end:
+            if now >= self._block_end:
+                self._end_blocks()
+                self._block_end = _next(now, BLOCK_SECONDS)
+            return None
+        self._end_blocks()
+        slot = Slot(
+            start=start,
+            end=start + (clock - started),
+            steady=self._whole and not stepped,
+            records={Series(*key): one.record for key, one in self._open.items()},
+            waiting=_by_series(waiting),
+        )
+        self._open = {}
+        self._begin(now, clock, whole=not stepped)
+        return slot
+
+    def _begin(self, now: float, clock: float, whole: bool) -> None:
+        self._start = (now, clock)
+        self._whole = whole
+        self._block_end = _next(now, BLOCK_SECONDS)
+        self._slot_end = _next(now, SLOT_SECONDS)
+
+    def _end_blocks(self) -> None:
+        for one in self._open.values():
+            one.end_block()
+
+
+def _next(now: float, seconds: float) -> float:
+    return (now // seconds + 1) * seconds
+
+
+def _by_series(waiting: Iterable[Open]) -> dict[Series, tuple[float, ...]]:
+    found: dict[Series, list[float]] = {}
+    for *key, age in waiting:
+        found.setdefault(Series(*key), []).append(age)
+    return {series: tuple(ages) for series, ages in found.items()}
+
+
+def _asked(timing: RequestTiming) -> int:
+    """The stratum of a request's size: below 512 B, 2 kB, 8 kB …, 2 MB and above."""
+    return _stratum(timing.request_bytes >> 8)
+
+
+def _answered(timing: RequestTiming) -> int:
+    """The stratum of an answer's length: below 2 token events, 8, 32 …, 8,192 and above."""
+    return _stratum(timing.token_events or timing.response_bytes // _BYTES_A_TOKEN)
+
+
+def _stratum(size: int) -> int:
+    return min(STRATA - 1, size.bit_length() // 2)

@@ -36,7 +36,9 @@ class Verdict:
     ``rule`` names the alarm (``TokenRateOutOfBand``), ``labels`` the thing; the two are its
     identity. ``hold_seconds`` is how long FAIL has to last before the alarm fires,
     ``clear_seconds`` how long PASS before it resolves. ``text`` is one sentence without its full
-    stop, ``evidence`` the figures behind it in the order in which people want them.
+    stop, ``evidence`` the figures behind it in the order in which people want them. One that
+    ``amends`` tells something new about an alarm that fires, though it is no FAIL: its text takes
+    the place of the alarm's, whose figures stay.
     """
 
     rule: str
@@ -47,6 +49,7 @@ class Verdict:
     clear_seconds: float = 0.0
     text: str = ""
     evidence: Evidence = ()
+    amends: bool = False
 
 
 @dataclass(frozen=True, slots=True)

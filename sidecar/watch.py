@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 import structlog
 
+from sidecar.alarms import status as store_status
 from sidecar.alarms.book import Book
 from sidecar.alarms.standing import Transition
-from sidecar.alarms.states import StoreState
 from sidecar.alarms.store import Store
 from sidecar.alarms.writer import Writer
 from sidecar.config import Settings
@@ -27,13 +27,6 @@ from sidecar.signals import Kind, Metric, Sample
 from sidecar.state import Snapshot
 from sidecar.verdicts import Alarm, Outcome, Verdict
 
-STORE = Metric(
-    "modelprobe_alarm_store_state",
-    Kind.GAUGE,
-    "1 for how the file of alarms fares, 0 for the other states. In every state but `ok` alarms "
-    "are kept in memory only.",
-    ("state",),
-)
 VERDICTS = Metric(
     "modelprobe_verdicts",
     Kind.GAUGE,
@@ -51,7 +44,13 @@ REFUSED = Metric(
     Kind.COUNTER,
     "Verdicts that found no room among the alarms, and alarms that gave theirs to worse ones.",
 )
-METRICS = (STORE, VERDICTS, FAILURES, REFUSED)
+OUTLET_FAILURES = Metric(
+    "modelprobe_alarm_outlet_failures_total",
+    Kind.COUNTER,
+    "Times that alarms could not be handed to the outputs, or the outputs be asked how they fare: "
+    "a bug of the sidecar, which is in its log. Page and API have the alarms all the same.",
+)
+METRICS = (*store_status.METRICS, VERDICTS, FAILURES, REFUSED, OUTLET_FAILURES)
 _REMEMBER_SECONDS = 60.0
 
 log = structlog.get_logger("watch")
@@ -79,6 +78,7 @@ class Watch:
         self._book = Book(self._store.restored)
         self._writer = Writer(self._store)
         self._outlet = outlet
+        self._outlet_failures = 0
         self._settings = settings
         self._detectors = Ensemble(settings)
         self._next: deque[tuple[Settings, Outlet | None]] = deque(maxlen=1)
@@ -127,10 +127,25 @@ class Watch:
             self._remember()
         for transition in transitions:
             _tell(transition)
-        if self._outlet is not None:
-            self._outlet.publish(alarms, transitions)
-        samples = tuple(self._samples(verdicts))
+        told = self._publish(alarms, transitions)
+        samples = (*self._samples(verdicts), *told)
         return replace(snapshot, alarms=alarms, samples=(*snapshot.samples, *samples))
+
+    def _publish(self, alarms: tuple[Alarm, ...], transitions: list[Transition]) -> list[Sample]:
+        """Hands them over, and says how the outlet fares."""
+        outlet, told = self._outlet, list[Sample]()
+        if outlet is not None:
+            self._abroad(lambda: outlet.publish(alarms, transitions))
+            self._abroad(lambda: told.extend(outlet.samples()))
+        return told
+
+    def _abroad(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception:  # whatever is wrong there, the snapshot has to come out
+            self._outlet_failures += 1
+            if self._outlet_failures == 1:
+                log.exception("outputs of alarms failed")
 
     def _remember(self) -> None:
         if not self._recalled:
@@ -145,9 +160,7 @@ class Watch:
             self._detectors.recall(self._store.levels)
 
     def _samples(self, verdicts: list[Verdict]) -> Iterator[Sample]:
-        status = self._writer.status()
-        for state in StoreState:
-            yield Sample(STORE.name, float(state is status.state), (("state", state.value),))
+        yield from store_status.samples(self._writer.status())
         counts = Counter((verdict.rule, verdict.outcome) for verdict in verdicts)
         for rule in {verdict.rule for verdict in verdicts}:
             for outcome in Outcome:
@@ -158,7 +171,7 @@ class Watch:
             yield Sample(FAILURES.name, failures, (("detector", name),))
         yield Sample(REFUSED.name, float(self._book.refused + self._book.evicted))
         if self._outlet is not None:
-            yield from self._outlet.samples()
+            yield Sample(OUTLET_FAILURES.name, float(self._outlet_failures))
 
 
 def _tell(transition: Transition) -> None:

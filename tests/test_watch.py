@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 
 from sidecar import watch as module
 from sidecar.alarms import marks
+from sidecar.alarms import status as store_status
 from sidecar.alarms.standing import Transition
 from sidecar.alarms.states import StoreState
 from sidecar.alarms.store import Store
@@ -206,10 +207,45 @@ def test_a_disabled_rule_does_not_alarm() -> None:
 def test_the_store_says_how_it_fares(running: Rounds) -> None:
     """One state is 1 and the others 0."""
     found = running.judge(WELL)
-    told = {s.value: value(found, module.STORE.name, state=s.value) for s in StoreState}
+    told = {s.value: value(found, store_status.STORE.name, state=s.value) for s in StoreState}
     assert told == {s.value: float(s is StoreState.OK) for s in StoreState}
     without = Rounds().judge(WELL)
-    assert value(without, module.STORE.name, state="disabled") == 1.0
+    assert value(without, store_status.STORE.name, state="disabled") == 1.0
+
+
+def test_the_store_says_what_failed_and_what_it_lost(database: Path, running: Rounds) -> None:
+    """While another process holds the file it falls behind; when it is let go it has all again."""
+    names = [m.name for m in store_status.METRICS if m is not store_status.STORE]
+    assert {value(Rounds().judge(WELL), name) for name in names} == {None}
+    running.judge(WELL)
+    status = running.watch._writer.status
+    wait_for(lambda: status().durable == status().rounds, what="a first write")
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        running.judge(*BURST)
+        assert not running.watch._writer.level("rate/x", "no JSON")
+        wait_for(lambda: status().lag_seconds > 0.2, what="a write waits")
+        found = running.judge(snap())
+        other.execute("ROLLBACK")
+    assert 0.2 < (value(found, store_status.STORE_LAG.name) or 0.0) < 60.0
+    dropped = [
+        value(found, store_status.STORE_DROPPED.name, kind=k) for k in ("level", "transition")
+    ]
+    assert dropped == [1.0, 0.0]
+    assert value(found, store_status.STORE_FAILURES.name) == 0.0
+    wait_for(lambda: status().lag_seconds == 0.0, what="everything written")
+
+
+def test_a_file_that_cannot_be_opened_is_counted(tmp_path: Path) -> None:
+    """Its folder is missing: each attempt is a failure, and the lag is as long as the process."""
+    rounds = Rounds(settings(**kept(tmp_path / "no" / "alarms.db")))
+    rounds.watch.start()
+    rounds.judge(WELL)
+    wait_for(lambda: rounds.watch._writer.status().failures, what="an attempt")
+    found = rounds.judge(WELL)
+    assert (value(found, store_status.STORE_FAILURES.name) or 0.0) >= 1.0
+    assert (value(found, store_status.STORE_LAG.name) or 0.0) > 0.0
+    assert rounds.watch.stop()
 
 
 # Restarts: with the file of before.
@@ -326,6 +362,40 @@ def test_the_outlet_has_every_round_and_every_change() -> None:
     assert value(found, "recorder") == 4.0
 
 
+class Deaf(Recorder):
+    """An outlet with a bug that shows when something has happened, or when it is asked."""
+
+    def __init__(self, mute: bool = False) -> None:
+        super().__init__()
+        self.mute = mute
+
+    def publish(self, alarms: tuple[Alarm, ...], transitions: list[Transition]) -> None:
+        super().publish(alarms, transitions)
+        if transitions:
+            raise RuntimeError("a bug")
+
+    def samples(self) -> Iterator[Sample]:
+        if self.mute:
+            raise RuntimeError("another bug")
+        yield from super().samples()
+
+
+@pytest.mark.parametrize("mute", [False, True])
+def test_an_outlet_that_raises_does_not_keep_the_snapshot_back(mute: bool) -> None:
+    """The alarm fires on the page; the failures are counted, logged once, and the next round is
+    handed over again.
+    """
+    outlet = Deaf(mute)
+    rounds = Rounds(outlet=outlet)
+    with capture_logs() as logs:
+        found = rounds.judge(*BURST, snap(), snap())
+    assert states(found) == {"ErrorBurst": FIRING}
+    assert len(outlet.rounds) == 4
+    assert value(found, module.OUTLET_FAILURES.name) == (5.0 if mute else 1.0)
+    assert value(found, "recorder") == (None if mute else 4.0)
+    assert len([entry for entry in logs if entry["event"] == "outputs of alarms failed"]) == 1
+
+
 def test_a_reload_brings_another_outlet() -> None:
     """From the next round on alarms go there and nowhere else."""
     old, new = Recorder(), Recorder()
@@ -437,6 +507,17 @@ def test_a_card_in_whose_place_another_one_answers(uuid: str, said: Sample, stat
     assert by_uuid[uuid] == state
 
 
+def test_a_card_that_alarmed_by_its_address_and_has_a_name_now() -> None:
+    """By the kernel's log, while NVML could not be asked: its alarm goes on under its name."""
+    rounds = Rounds()
+    adopted(rounds, "GpuNeedsAction", pci="0000:07:00.0")
+    labels = (("gpu", "3"), ("uuid", "GPU-3"), ("pci", "0000:07:00.0"))
+    said = (card("3", "GPU-3", "ok"), Sample("modelprobe_gpu_info", 1.0, labels))
+    assert states(rounds.judge(snap()))["GpuNeedsAction"] is FIRING
+    found = rounds.judge(*[snap(collectors=(status("nvml"),), samples=said)] * 2)
+    assert states(found)["GpuNeedsAction"] is RESOLVED
+
+
 @pytest.mark.parametrize(
     ("model", "absence", "state"),
     [("new", None, RESOLVED), ("old", None, FIRING), ("new", Absence.TIMEOUT, FIRING)],
@@ -465,6 +546,42 @@ def test_a_mark_annotates_and_mutes_nothing(database: Path, running: Rounds) -> 
     found = running.judge(*BURST)
     [alarm] = found.alarms
     assert (alarm.state, alarm.marks) == (FIRING, (mark,))
+
+
+def test_a_deploy_that_ends_while_nobody_runs_is_heeded_at_the_next_start(
+    database: Path, running: Rounds
+) -> None:
+    """Its baselines are of the version before; a second restart throws nothing away again."""
+    rate = RateSettings(levels=(RateLevelSettings(mean=42.6, sigma=3.8),))
+    running.watch.reconfigure(settings(**kept(database), rate=rate))
+    running.at = time.time() - 3_600.0
+    scenes = [decoding(i) for i in range(7)]
+    running.judge(*scenes[:3], seconds=60.0)
+    assert levels_of(running) == [True]
+    assert running.watch.stop()
+    begin, end = (datetime.fromtimestamp(running.at + s, UTC) for s in (60.0, 120.0))
+    marks.add(database, marks.checked(MarkKind.DEPLOY, "me", begin, end, "v2", time.time()))
+    again = Rounds(settings(**kept(database), rate=rate), at=running.at + 600.0)
+    assert levels_of(again) == [True]
+    again.watch.start()
+    wait_for(again.watch._writer.marks, what="the mark")
+    again.judge(scenes[3])
+    assert levels_of(again) == [False]
+    again.judge(*scenes[4:], seconds=60.0)
+    assert levels_of(again) == [True]
+    assert again.watch.stop()
+    third = Rounds(settings(**kept(database), rate=rate), at=again.at + 60.0)
+    third.watch.start()
+    wait_for(third.watch._writer.marks, what="the mark")
+    third.judge(snap())
+    assert levels_of(third) == [True]
+    assert third.watch.stop()
+
+
+def levels_of(rounds: Rounds) -> list[bool]:
+    """Of each baseline of a rate, whether anything is known of it."""
+    known = rounds.watch._detectors.known()
+    return [text != "{}" for key, text in known.items() if key.startswith("rate/")]
 
 
 # Bad labels, too many alarms, bad disks.
@@ -500,7 +617,7 @@ def test_a_pipe_in_place_of_the_file_holds_up_nobody(database: Path) -> None:
     rounds.watch.start()
     found = rounds.judge(*BURST)
     assert states(found) == {"ErrorBurst": FIRING}
-    assert value(found, module.STORE.name, state="unsafe") == 1.0
+    assert value(found, store_status.STORE.name, state="unsafe") == 1.0
     assert rounds.watch.stop()
 
 
@@ -533,7 +650,7 @@ def test_a_file_that_another_sidecar_holds_is_taken_over_with_all_that_is_in_it(
     younger = Rounds(settings(**kept(database)), at=running.at)
     younger.watch.start()
     found = younger.judge(snap())
-    assert value(found, module.STORE.name, state="locked") == 1.0
+    assert value(found, store_status.STORE.name, state="locked") == 1.0
     assert "engine:r0" not in younger.watch._detectors.known()["presence/seen"]
     assert running.watch.stop()
 
@@ -560,19 +677,20 @@ def in_file(database: Path, key: str) -> str:
     return str(payload)
 
 
+def decoding(minute: int) -> Snapshot:
+    """One sequence that is decoded at 20 tokens a second, after so many minutes."""
+    return snap(
+        samples=tuple(engine(model="m", tokens=900.0 * minute)),
+        tallies={Leg.UPSTREAM: Tally(ended=9, gaps=1_200 * minute, decode_seconds=60.0 * minute)},
+        windows=(made.window(Leg.UPSTREAM, open_requests=1),),
+    )
+
+
 def test_an_alarm_freezes_what_detectors_learn() -> None:
     """The book's alarms reach the detector whose baseline they are about, by their own labels."""
     level = RateLevelSettings(mean=42.6, sigma=3.8)
     rounds = Rounds(settings(rate=RateSettings(levels=(level,))))
-    slow = [
-        snap(
-            samples=tuple(engine(model="m", tokens=900.0 * i)),
-            tallies={Leg.UPSTREAM: Tally(ended=9, gaps=1_200 * i, decode_seconds=60.0 * i)},
-            windows=(made.window(Leg.UPSTREAM, open_requests=1),),
-        )
-        for i in range(6)
-    ]
-    found = rounds.judge(*slow, seconds=60.0)
+    found = rounds.judge(*map(decoding, range(6)), seconds=60.0)
     assert states(found)["TokenRateOutOfBand"] is FIRING
     kept_levels = rounds.watch._detectors.known()
     [text] = [text for key, text in kept_levels.items() if key.startswith("rate/")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,10 +19,13 @@ _BATCH_BYTES = 4_194_304  # of levels in one transaction, so that alarms do not 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """One change and what it stands for: round ``round`` with its ``standings``."""
+    """One change and what it stands for: round ``round`` with its ``standings``, handed over at
+    ``at`` (monotonic).
+    """
 
     change: Change
     round: int
+    at: float
     standings: tuple[Standing, ...]
     last: int  # number of its last transition
 
@@ -34,6 +38,7 @@ class Outbox:
         self.dropped_transitions = 0
         self.dropped_levels = 0
         self._mutex = threading.Lock()
+        self._at = 0.0
         self._standings: tuple[Standing, ...] | None = None
         self._transitions: deque[tuple[int, Transition]] = deque()
         self._numbered = 0
@@ -43,7 +48,7 @@ class Outbox:
         """A round: everything there is, and what happened. It replaces the round before it."""
         with self._mutex:
             self.rounds += 1
-            self._standings = standings
+            self._standings, self._at = standings, time.monotonic()
             for transition in transitions:
                 self._numbered += 1
                 self._transitions.append((self._numbered, transition))
@@ -68,7 +73,7 @@ class Outbox:
         :meth:`done`, so that a write that failed loses nothing.
         """
         with self._mutex:
-            standings, rounds = self._standings, self.rounds
+            standings, rounds, at = self._standings, self.rounds, self._at
             transitions, last = tuple(t for _, t in self._transitions), self._numbered
             levels = tuple(self._some_levels())
         if standings is None:
@@ -80,7 +85,7 @@ class Outbox:
             transitions=transitions,
             levels=levels,
         )
-        return Parcel(change, rounds, standings, last)
+        return Parcel(change, rounds, at, standings, last)
 
     def done(self, parcel: Parcel) -> None:
         """Forgets what was written, unless it has been renewed since."""

@@ -102,6 +102,8 @@ def advance(
     ``same`` says that the round before judged alike; only then does the time between the two
     count, as nobody knows when within it the outcome changed.
     """
+    if verdict is not None and verdict.amends and standing.alarm.state is AlarmState.FIRING:
+        standing = replace(standing, alarm=replace(standing.alarm, text=verdict.text[:_TEXT]))
     if verdict is None or verdict.outcome is Outcome.UNKNOWN:
         return replace(standing, alarm=replace(standing.alarm, known=False))
     if verdict.outcome is Outcome.FAIL:

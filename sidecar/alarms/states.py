@@ -37,7 +37,8 @@ class StoreState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
     """How the file fares. Of ``rounds`` handed over, all up to ``durable`` are in the file;
-    ``busy_seconds`` is how long the write now under way has taken, 0 when there is none.
+    ``busy_seconds`` is how long the write now under way has taken, 0 when there is none;
+    ``lag_seconds`` how old what the file holds is, 0 when it holds all rounds.
     """
 
     state: StoreState
@@ -50,6 +51,7 @@ class StoreStatus:
     dropped_levels: int
     write_seconds: float
     busy_seconds: float
+    lag_seconds: float
 
 
 _REMEDIES = {

@@ -103,12 +103,14 @@ class Store:
         return self.state
 
     def marks(self, now: float) -> tuple[Mark, ...]:
-        """The marks in force at ``now``, the newest first; none when the file is not usable."""
+        """The marks in force at ``now``, the newest first, and after them the deploy that ended
+        last; none when the file is not usable.
+        """
         connection, path = self._connection, self.path
         if connection is None or path is None:
             return ()
         try:
-            return tables.marks_in_force(connection, now)
+            return (*tables.marks_in_force(connection, now), *tables.last_deploy(connection, now))
         except sqlite3.Error as error:
             self._fail(from_sqlite(error, path))
             return ()

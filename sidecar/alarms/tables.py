@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sidecar.alarms import codec
 from sidecar.alarms.standing import Key, Standing, Transition
-from sidecar.verdicts import Mark
+from sidecar.verdicts import Mark, MarkKind
 
 LEVELS = 1_000  # of which the longest not renewed gives way
 HISTORY = {"pending": 2_000, "firing": 4_000, "resolved": 4_000}  # transitions kept
@@ -103,6 +103,15 @@ def marks_in_force(connection: sqlite3.Connection, now: float) -> tuple[Mark, ..
         " ORDER BY id DESC LIMIT ?"
     )
     return codec.marks(connection.execute(query, (now, now, _MARKS_IN_FORCE)).fetchall())
+
+
+def last_deploy(connection: sqlite3.Connection, now: float) -> tuple[Mark, ...]:
+    """The deploy that ended last by ``now``, if there is one: nobody may have run at its end."""
+    query = (
+        f"SELECT {_MARK} FROM marks WHERE kind = ? AND ends <= ?"  # noqa: S608  # a constant
+        " ORDER BY ends DESC LIMIT 1"
+    )
+    return codec.marks(connection.execute(query, (MarkKind.DEPLOY.value, now)).fetchall())
 
 
 def _prune_history(connection: sqlite3.Connection) -> None:

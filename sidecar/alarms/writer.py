@@ -60,6 +60,7 @@ class Writer:
         self._delay = first_retry_seconds
         self._said = (StoreState.OK, "")
         self._durable = self._writes = self._failures = 0
+        self._durable_at = time.monotonic()  # when what the file holds was handed over
         self._write_seconds = 0.0
         self._busy_since: float | None = None
         self._stop = threading.Event()
@@ -101,23 +102,24 @@ class Writer:
         return self._store.path is not None and self._outbox.level(key, payload)
 
     def marks(self) -> tuple[Mark, ...]:
-        """The marks in force when the file was last looked at."""
+        """The marks in force when the file was last looked at, and the deploy that ended last."""
         return self._marks
 
     def status(self) -> StoreStatus:
         """How the file fares at this moment."""
-        busy_since = self._busy_since
+        busy_since, rounds, now = self._busy_since, self._outbox.rounds, time.monotonic()
         return StoreStatus(
             state=self._store.state,
             reason=self._store.reason,
-            rounds=self._outbox.rounds,
+            rounds=rounds,
             durable=self._durable,
             writes=self._writes,
             failures=self._failures,
             dropped_transitions=self._outbox.dropped_transitions,
             dropped_levels=self._outbox.dropped_levels,
             write_seconds=self._write_seconds,
-            busy_seconds=0.0 if busy_since is None else time.monotonic() - busy_since,
+            busy_seconds=0.0 if busy_since is None else now - busy_since,
+            lag_seconds=0.0 if self._durable >= rounds else max(0.0, now - self._durable_at),
         )
 
     def _run(self) -> None:
@@ -167,7 +169,7 @@ class Writer:
 
     def _write(self, parcel: Parcel) -> None:
         if parcel.change == Change() and self._store.state is StoreState.OK:
-            self._durable = parcel.round
+            self._keep(parcel)
             return
         began = time.monotonic()
         state = self._store.write(parcel.change)
@@ -175,8 +177,11 @@ class Writer:
         if state is StoreState.OK:
             self._outbox.done(parcel)
             self._written = _by_key(parcel.standings)
-            self._durable = parcel.round
+            self._keep(parcel)
             self._writes += 1
+
+    def _keep(self, parcel: Parcel) -> None:
+        self._durable, self._durable_at = parcel.round, parcel.at
 
     def _settle(self, now: float) -> None:
         """Says a new state once, and makes room before the next attempt where one failed."""

@@ -14,6 +14,8 @@ from sidecar.alarms.states import Unusable
 from sidecar.verdicts import Mark
 
 mark = typer.Typer(no_args_is_help=True, help="Declare what somebody does to the service.")
+_MOST_MINUTES = 1_440  # the longest that any kind may last
+_FIRST_YEAR = 1970
 Database = Annotated[
     Path, typer.Option(help="The file of `alarms.database`.", envvar="MODELPROBE_ALARMS__DATABASE")
 ]
@@ -33,14 +35,32 @@ def add(
     """Add a mark: alarms of that time carry it, and nothing is muted."""
     now = time.time()
     try:
-        begun = datetime.fromisoformat(start) if start else datetime.fromtimestamp(now, UTC)
-        end = begun + timedelta(minutes=minutes)
-        found = marks.checked(kind, author, begun, end, text, now)
+        begun = _begun(start) if start else datetime.fromtimestamp(now, UTC)
+        found = marks.checked(kind, author, begun, begun + _length(minutes), text, now)
         marks.add(database, found)
-    except (marks.MarkError, Unusable, ValueError, OverflowError) as error:
+    except (marks.MarkError, Unusable) as error:
         typer.echo(f"model-probe: mark: {error}", err=True)
         raise typer.Exit(2) from error
     typer.echo(_line(found))
+
+
+def _begun(start: str) -> datetime:
+    try:
+        begun = datetime.fromisoformat(start)
+    except ValueError:
+        begun = datetime.min  # noqa: DTZ901 - it stands for no time
+    if begun.year < _FIRST_YEAR:
+        allowed = f"a time such as 2026-01-31T12:00:00Z, not {start[:40]!r}"
+        raise marks.MarkError("start", allowed)
+    return begun
+
+
+def _length(minutes: float) -> timedelta:
+    if not 0 < minutes <= _MOST_MINUTES:  # nor NaN
+        raise marks.MarkError(
+            "minutes", f"more than 0 and at most {_MOST_MINUTES}, not {minutes:g}"
+        )
+    return timedelta(minutes=minutes)
 
 
 @mark.command("list")
@@ -59,9 +79,18 @@ def list_marks(
 
 
 def _line(found: Mark) -> str:
-    begun, ended = (
-        datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-        for at in (found.start, found.end)
-    )
-    text = f": {found.text}" if found.text else ""
-    return f"{found.kind.value} by {found.author}, {begun} to {ended}{text}"
+    # The file can hold what another program wrote: nothing in it may steer the terminal.
+    text = f": {_shown(found.text)}" if found.text else ""
+    until = f"{_moment(found.start)} to {_moment(found.end)}"
+    return f"{found.kind.value} by {_shown(found.author)}, {until}{text}"
+
+
+def _shown(text: str) -> str:
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def _moment(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return "no time"

@@ -92,8 +92,9 @@ def _explain(source: str, values: dict[str, Any], error: ValidationError) -> str
     else:
         problem = first["msg"].removeprefix("Value error, ")
         given = first.get("input")
-        # An address with an @ may hold a password: it is not repeated.
-        if isinstance(given, str | int | float | bool) and "@" not in str(given):
+        # An address with an @ may hold a password, and a webhook's path is often a secret.
+        secret = "@" in str(given) or location[:2] == ("notify", "webhooks")
+        if isinstance(given, str | int | float | bool) and not secret:
             problem += f" (given: {str(given)[:80]!r})"
     more = error.error_count() - 1
     return f"{source}: {key}: {problem}" + (f" (and {more} more)" if more else "")

@@ -18,10 +18,21 @@ from sidecar.config.section import Seconds, Section
 _MAX_OUTPUTS = 8
 
 
+def _address(value: str) -> str:
+    from httpx import URL, InvalidURL  # the web stack is heavy: only where there is an address
+
+    found = http_url(value)
+    try:
+        (URL(found).host or "").encode("idna")
+    except (InvalidURL, UnicodeError):
+        raise ValueError("its host cannot be the name of one") from None
+    return found
+
+
 def _base_url(value: str) -> str:
     if any(mark in value for mark in "?#"):
         raise ValueError("an address to which a path is added has no ? and no #")
-    return http_url(value)
+    return _address(value)
 
 
 def _optional_base_url(value: str) -> str:
@@ -31,7 +42,7 @@ def _optional_base_url(value: str) -> str:
 def _whole_url(value: str) -> str:
     if "#" in value:
         raise ValueError("what follows a # is never sent; leave it out")
-    return http_url(value)
+    return _address(value)
 
 
 def _link(value: str) -> str:

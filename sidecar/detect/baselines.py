@@ -10,6 +10,7 @@ from sidecar.detect.ewma import Chart, Lag
 from sidecar.detect.inputs import Refused
 from sidecar.detect.level import Entered, Level
 from sidecar.detect.minutes import Minute, Series
+from sidecar.detect.moved import Fewer, Moved
 from sidecar.detect.runrule import RunRule
 from sidecar.detect.stored import Foreign, Stateful, Thing, keep, recall
 from sidecar.verdicts import AlarmState
@@ -29,6 +30,7 @@ class Charts:
     run: RunRule
     chart: Chart = field(default_factory=Chart)
     lag: Lag = field(default_factory=Lag)
+    moved: Moved = field(default_factory=Moved)
 
 
 class Baselines:
@@ -64,6 +66,15 @@ class Baselines:
         ]
         return min(known, key=lambda item: item[0])[1] if known else None
 
+    def fewer(self, minute: Minute) -> Fewer | None:
+        """The nearest known level of fewer requests at once."""
+        known = [
+            Fewer(concurrency, level)
+            for (series, concurrency), level in self._levels.items()
+            if series == minute.series and concurrency < minute.concurrency and level.ready
+        ]
+        return max(known, key=lambda one: one.concurrency, default=None)
+
     def charts(self, series: Series) -> Charts:
         """The charts of a series."""
         if series not in self._charts:
@@ -71,10 +82,12 @@ class Baselines:
             self._charts[series] = _recharted(Charts(rule), self._kept.pop(_name(series), {}))
         return self._charts[series]
 
-    def learn(self, minute: Minute, level: Level, offered: bool) -> None:
+    def learn(self, minute: Minute, level: Level | None, offered: bool) -> None:
         """Lets in what has waited long enough in all levels of the series, oldest first, and takes
-        the minute into quarantine if it is ``offered``. Raises Refused.
+        the minute into its own one's quarantine if it is ``offered``. Raises Refused.
         """
+        if level is None:
+            return
         entered: list[Entered] = []
         for (series, _), other in self._levels.items():
             if series != minute.series:
@@ -115,6 +128,7 @@ class Baselines:
                 "run": charts.run,
                 "chart": charts.chart,
                 "lag": charts.lag,
+                "moved": charts.moved,
             }
             kept[_name(series)] = {name: keep(part) for name, part in parts.items()}
         return kept
@@ -169,6 +183,7 @@ def _recharted(fresh: Charts, kept: Kept) -> Charts:
         _again(fresh.run, kept.get("run")),
         _again(fresh.chart, kept.get("chart")),
         _again(fresh.lag, kept.get("lag")),
+        _again(fresh.moved, kept.get("moved")),
     )
 
 

@@ -27,7 +27,10 @@ class Learning(Detector, Protocol):
     """
 
     def heed(self, alarms: tuple[Alarm, ...], marks: tuple[Mark, ...]) -> None:
-        """What is pending or firing now, and the marks in force: nothing is learned meanwhile."""
+        """What is pending or firing now, and the marks in force: nothing is learned meanwhile. The
+        deploy that ended last is among them, as it may have ended while nobody ran; again and
+        again, so it is to be heeded once.
+        """
 
     def remember(self) -> Mapping[str, Memory]:
         """What to keep, by key; asked for about once a minute."""

@@ -1,11 +1,12 @@
-"""GPUs that are lost, missing, or need somebody, by NVML: its states, its Xid events, its word."""
+"""GPUs that are lost, missing, or need somebody: by NVML's states, and by Xids wherever told."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sidecar.collectors.nvml.metrics import EXPECTED, PRESENT
 from sidecar.config import Settings
+from sidecar.detect.needs import NEEDS, Needs
 from sidecar.readings import gpus
 from sidecar.signals import CollectorState
 from sidecar.state import Snapshot
@@ -17,14 +18,6 @@ LOST = Rule(
     "A GPU does not answer, or the driver says that it is lost.",
     "Drain the node. Xids in the kernel's log say what came first.",
     hold_seconds=5.0,
-    clear_seconds=30.0,
-    hard=True,
-)
-NEEDS = Rule(
-    "GpuNeedsAction",
-    Severity.PAGE,
-    "The driver or an Xid says that a GPU needs a reset, a reboot, or its process restarted.",
-    "Do what the alarm names; the stronger need stands first.",
     clear_seconds=30.0,
     hard=True,
 )
@@ -55,10 +48,13 @@ def from_settings(settings: Settings) -> Devices:
 
 
 class Devices:
-    """Judges each card; nothing while the driver cannot be asked."""
+    """Judges each card; while the driver cannot be asked, by the kernel's log alone."""
 
     name = "devices"
     rules = RULES
+
+    def __init__(self) -> None:
+        self._needs = Needs()
 
     def judge(self, snapshot: Snapshot, clock: float) -> Iterator[Verdict]:
         """Two verdicts a card, one on their number, one on the node."""
@@ -67,9 +63,7 @@ class Devices:
             state = card.state or ""
             lost = None if state in ("", "starting") else state in _BAD
             yield LOST.judge(labels, lost, f"GPU {card.gpu} is {state.replace('_', ' ')}")
-            needs = ", ".join(need.replace("_", " ") for need in card.needs)
-            evidence = (("needs", needs),)
-            yield NEEDS.judge(labels, bool(needs), f"GPU {card.gpu} needs {needs}", evidence)
+        yield from self._needs.judge(snapshot)
         yield from _number(snapshot)
         withheld = [o for o in snapshot.observations if o.kind == "capacity_withheld"]
         node = snapshot.collector("node")
@@ -77,6 +71,17 @@ class Devices:
             read = node.state in (CollectorState.FIRING, CollectorState.ATTACHED)
             text = withheld[0].text if withheld else ""
             yield CAPACITY.judge((), bool(withheld) if read else None, text)
+
+    def heed(self, alarms: object, marks: object) -> None:
+        """A need is a need, whatever is declared."""
+
+    def remember(self) -> Mapping[str, Mapping[str, object]]:
+        """Which card has which address, and what the kernel's log alone asked for."""
+        return self._needs.remember()
+
+    def recall(self, kept: Mapping[str, Mapping[str, object]]) -> None:
+        """What was known before."""
+        self._needs.recall(kept)
 
 
 def _number(snapshot: Snapshot) -> Iterator[Verdict]:

@@ -67,6 +67,7 @@ class _Open:
 class _Said:
     """What engines say in one snapshot: models, speculation, and their inter-token latencies."""
 
+    heard: bool = False
     models: set[str] = field(default_factory=set)
     speculates: bool = False
     accepted: dict[Series, float] = field(default_factory=dict)
@@ -84,6 +85,14 @@ class Minutes:
         self._begun: float | None = None
         self._open: dict[Series, _Open] = {}
         self._models: set[str] = set()
+        self._speculates = False
+
+    @property
+    def speculates(self) -> bool:
+        """Whether engines speculate, as they said when last one could be read: the wire's events
+        are no tokens then.
+        """
+        return self._speculates
 
     @property
     def live(self) -> Set[Series]:
@@ -117,8 +126,10 @@ class Minutes:
     def _counted(self, snapshot: Snapshot) -> Iterator[tuple[Series, float, float, float]]:
         """By series: tokens and decode seconds so far, and how many requests are at once now."""
         said = _said(snapshot)
-        # While no engine can be read, the wire's model is the one that it was.
+        # While no engine can be read, the wire's model is the one that it was, and an event on it
+        # what it was.
         self._models = said.models or self._models
+        self._speculates = said.speculates if said.heard else self._speculates
         if said.sums:
             running = {r.replica: r.running or 0.0 for r in readings.read(snapshot)}
             for series, (tokens, seconds) in said.sums.items():
@@ -128,7 +139,7 @@ class Minutes:
         leg = readings.leg(snapshot)
         tally = (snapshot.tallies or {}).get(leg)
         window = next((w for w in snapshot.windows if w.leg is leg), None)
-        if tally is not None and window is not None and not said.speculates:
+        if tally is not None and window is not None and not self._speculates:
             model = next(iter(self._models)) if len(self._models) == 1 else ""
             at_once = float(window.open_requests or 0)
             yield Series("wire", "", model), float(tally.gaps), tally.decode_seconds, at_once
@@ -148,6 +159,7 @@ def _said(snapshot: Snapshot) -> _Said:
     for sample in (sample for metric in ours for sample in index[metric]):
         labels = dict(sample.labels)
         replica, model = labels.get("replica", ""), labels.get("model", "")
+        found.heard = True
         found.models |= {model} - {""}
         if isinstance(sample, Histogram):
             definition = labels.get(canonical.DEFINITION, "")

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from sidecar.config import RateSettings, Settings
+from sidecar.detect import inputs, rate_words
 from sidecar.detect.baselines import Baselines
 from sidecar.detect.declared import Declared
-from sidecar.detect.ewma import Point
 from sidecar.detect.inputs import Refused, Side
 from sidecar.detect.level import Level
 from sidecar.detect.minutes import Minute, Minutes, Series
-from sidecar.detect.runrule import band
+from sidecar.detect.rate_words import labels_of
 from sidecar.signals import Labels
 from sidecar.state import Snapshot
-from sidecar.units import number
-from sidecar.verdicts import (
-    Alarm,
-    AlarmState,
-    Evidence,
-    Mark,
-    Rule,
-    Severity,
-    Verdict,
-)
+from sidecar.verdicts import Alarm, AlarmState, Mark, Rule, Severity, Verdict
 
 OUT_OF_BAND = Rule(
     "TokenRateOutOfBand",
@@ -78,15 +69,16 @@ class Rate:
         self._baselines = Baselines(settings)
         self._verdicts: dict[Series, tuple[Verdict, ...]] = {}
         self._states: dict[Labels, AlarmState] = {}
+        self._firing: set[tuple[str, Labels]] = set()
         self._released: set[Labels] = set()  # whose alarm is about a baseline that is gone
         self._declared = Declared()
         self._now = 0.0
 
     def judge(self, snapshot: Snapshot, clock: float) -> Iterator[Verdict]:
         """The verdicts of the latest minute, again until the next ends or its source is away."""
+        self._now = snapshot.at
         if not self._settings.enabled:
             return
-        self._now = snapshot.at
         for minute in self._minutes.look(snapshot, clock):
             self._verdicts[minute.series] = self.take(minute)
         for gone in self._verdicts.keys() - self._minutes.live:
@@ -97,16 +89,18 @@ class Rate:
     def take(self, minute: Minute) -> tuple[Verdict, ...]:
         """What one minute says; an idle or unusable one says nothing and clears nothing."""
         self._now = minute.at
-        labels = _labels(minute.series)
+        labels = labels_of(minute.series)
         judged: tuple[Verdict, ...] = tuple(rule.judge(labels, None) for rule in RULES)
         level = self._baselines.level(minute)
-        if level is None:
-            return judged
-        by = level if level.ready else self._baselines.busier(minute)
+        own = level is not None and level.ready
+        by = level if own else self._baselines.busier(minute)
         if by is not None:
             self._released.discard(labels)
             with suppress(Refused):
-                judged = self._judge(minute, by, own=level.ready) or judged
+                judged = self._judge(minute, by, own) or judged
+        if not own and self._is_moved(minute, labels):
+            with suppress(Refused):
+                judged = self._hold(minute) or judged
         with suppress(Refused):
             self._baselines.learn(minute, level, offered=not self._declared.covers(minute.at))
         return judged
@@ -121,9 +115,12 @@ class Rate:
         rho, point = charts.lag.upper, None
         if rho is not None:  # without it the chart would alarm at every wave of a healthy series
             point = charts.chart.update(judged, level.mean, level.sigma, rho, size=level.size)
-        evidence = _evidence(minute, rate, level, self._settings.sigmas, point, rho)
-        labels, text = _labels(minute.series), _text(minute, rate, level, run.side)
+        labels, text = labels_of(minute.series), rate_words.text(minute, rate, level, run.side)
+        evidence = rate_words.evidence(minute, rate, level, self._settings.sigmas, point, rho)
         shifted = None if point is None else point.side is Side.LOW
+        side = run.side or (Side.LOW if shifted else None)
+        if side is not None:
+            charts.moved.see(minute, side)
         # After a gap the row starts anew: its first minutes outside do not make it good again.
         firing = self._states.get(labels) is AlarmState.FIRING
         outside = None if firing and run.side is not None and not run.alarm else run.alarm
@@ -133,9 +130,41 @@ class Rate:
             for rule, bad in zip(RULES, held, strict=True)
         )
 
+    def _is_moved(self, minute: Minute, labels: Labels) -> bool:
+        """Whether an alarm fires on a baseline that is not this minute's, and on other evidence."""
+        firing = self._states.get(labels) is AlarmState.FIRING and labels not in self._released
+        return firing and self._baselines.charts(minute.series).moved.at != minute.at
+
+    def _hold(self, minute: Minute) -> tuple[Verdict, ...]:
+        """What levels of fewer at once say, and how old the evidence is where they say nothing."""
+        if minute.rate is None:
+            return ()
+        moved, fewer = self._baselines.charts(minute.series).moved, self._baselines.fewer(minute)
+        labels, rate = labels_of(minute.series), inputs.reading(minute.rate)
+        outside, shifted = None, None
+        if fewer is not None and moved.side is Side.LOW:
+            outside, shifted = fewer.judge(minute, rate, self._settings.sigmas)
+            if outside:
+                moved.see(minute, Side.LOW)
+                said = rate_words.shared(minute, rate, fewer)
+                shown = rate_words.evidence(minute, rate, fewer.level, self._settings.sigmas)
+                return tuple(
+                    rule.judge(labels, (rule.name, labels) in self._firing or None, said, shown)
+                    for rule in RULES
+                )
+        if moved.miss():
+            said = rate_words.given_up(minute, moved)
+            return tuple(replace(rule.judge(labels, False, said), amends=True) for rule in RULES)
+        said = rate_words.held(minute, rate, moved)
+        held = zip(RULES, (outside, shifted, _both(outside, shifted)), strict=True)
+        return tuple(
+            replace(rule.judge(labels, bad, said), amends=bad is None) for rule, bad in held
+        )
+
     def heed(self, alarms: tuple[Alarm, ...], marks: tuple[Mark, ...] = ()) -> None:
         """Nothing is learned of a series while it is pending or firing, nor during a mark."""
         self._states = {}
+        self._firing = {alarm.key for alarm in alarms if alarm.state is AlarmState.FIRING}
         for alarm in alarms:
             if alarm.rule in _NAMES and _worse(alarm.state, self._states.get(alarm.labels)):
                 self._states[alarm.labels] = alarm.state
@@ -145,16 +174,17 @@ class Rate:
             self._baselines.anew()
             self._verdicts.clear()
         held = {labels: s for labels, s in self._states.items() if labels not in self._released}
-        known = {series: _labels(series) for series in self._baselines.series()}
+        known = {series: labels_of(series) for series in self._baselines.series()}
         self._baselines.follow({s: held[at] for s, at in known.items() if at in held}, self._now)
 
     def remember(self) -> Mapping[str, Mapping[str, object]]:
-        """Baselines and charts, by series and concurrency."""
-        return self._baselines.remember()
+        """Baselines and charts, by series and concurrency, and the deploy that was heeded last."""
+        return {**self._baselines.remember(), **self._declared.remember()}
 
     def recall(self, kept: Mapping[str, Mapping[str, object]]) -> None:
         """Baselines of before; each is taken when its series is seen again."""
         self._baselines.recall(kept)
+        self._declared.recall(kept)
 
 
 def _both(one: bool | None, other: bool | None) -> bool | None:
@@ -167,43 +197,3 @@ def _both(one: bool | None, other: bool | None) -> bool | None:
 def _worse(state: AlarmState, than: AlarmState | None) -> bool:
     order = [AlarmState.INACTIVE, AlarmState.RESOLVED, AlarmState.PENDING, AlarmState.FIRING]
     return than is None or order.index(state) > order.index(than)
-
-
-def _labels(series: Series) -> Labels:
-    """In the order in which alarms have theirs."""
-    found = (("model", series.model), ("replica", series.replica), ("source", series.source))
-    return tuple(pair for pair in found if pair[1])
-
-
-def _text(minute: Minute, rate: float, level: Level, side: Side | None) -> str:
-    where = "inside its band" if side is None else "below its band"
-    where = "above its band" if side is Side.HIGH else where
-    return (
-        f"{number(rate)} tokens/s a sequence at {minute.concurrency} at once, {where} around "
-        f"{number(level.mean)}; by the {minute.series.source}"
-    )
-
-
-def _evidence(
-    minute: Minute,
-    rate: float,
-    level: Level,
-    sigmas: float,
-    point: Point | None,
-    rho: float | None,
-) -> Evidence:
-    lower, upper = band(level.mean, level.sigma, sigmas)
-    figures = {
-        "rate_tokens_per_second": rate,
-        "mean": level.mean,
-        "sigma": level.sigma,
-        "lower": lower,
-        "upper": upper,
-        "ewma_z": None if point is None else point.z,
-        "autocorrelation": rho,
-        "concurrency": float(minute.concurrency),
-        "tokens": minute.tokens,
-        "baseline_minutes": float(level.entered),
-    }
-    known = ((name, value) for name, value in figures.items() if value is not None)
-    return tuple((name, value) for name, value in known if math.isfinite(value))

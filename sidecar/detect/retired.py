@@ -40,13 +40,14 @@ def retired(
 
 @dataclass(frozen=True, slots=True)
 class _There:
-    """What can be judged: ``names`` by label, ``models`` if engines tell of any, and the UUIDs of
-    the ``cards`` that answer, by their numbers.
+    """What can be judged: ``names`` by label, ``models`` if engines tell of any, the UUIDs of the
+    ``cards`` that answer, by their numbers, and their ``addresses``.
     """
 
     names: Mapping[str, frozenset[str]]
     models: frozenset[str]
     cards: Mapping[str, str]
+    addresses: frozenset[str]
 
     @classmethod
     def of(cls, snapshot: Snapshot, settings: Settings) -> _There:
@@ -59,8 +60,10 @@ class _There:
             "source": frozenset(("engine", "wire") if ports else ("engine",)),
             "objective": frozenset(o.name for o in settings.slo.objectives),
         }
-        cards = {card.gpu: card.uuid for card in gpus.read(snapshot) if card.state == "ok"}
-        return cls(names, _models(snapshot), cards)
+        well = [card for card in gpus.read(snapshot) if card.state == "ok"]
+        cards = {card.gpu: card.uuid for card in well}
+        addresses = frozenset(card.pci for card in well if card.pci)
+        return cls(names, _models(snapshot), cards, addresses)
 
     def lacks(self, labels: Mapping[str, str]) -> bool:
         """Whether something that these labels name is gone."""
@@ -69,6 +72,8 @@ class _There:
             return True
         if self.cards.get(labels.get("gpu", ""), uuid) != uuid:
             return True
+        if labels.get("pci") in self.addresses:
+            return True  # it has a name by now, and alarms by that
         return any(value not in self.names[n] for n, value in labels.items() if n in self.names)
 
 

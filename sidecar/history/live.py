@@ -1,7 +1,9 @@
 """The page of a running sidecar as a source: its metrics, read every few seconds for a while.
 
 What a page says is turned back into the snapshot it was made of, as far as rates need it, so that
-minutes are cut by the same code as in the sidecar.
+minutes are cut by the same code as in the sidecar: accepted tokens of speculation count, the wire
+of an engine that speculates does not, and neither does a minute that was not watched from its
+beginning to its end.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from sidecar.collectors.nvml.metrics import INFO
-from sidecar.detect.minutes import Minute, Minutes
+from sidecar.detect.minutes import MINUTE_SECONDS, Minute, Minutes
 from sidecar.engines import canonical
 from sidecar.engines.endpoint import Endpoint
 from sidecar.engines.exposition import Exposition
@@ -27,6 +29,11 @@ from sidecar.windows import LegWindow, summarise
 _ENGINE = frozenset(("engine", "replica", "model", canonical.DEFINITION))
 _SAMPLES = (canonical.RUNNING, canonical.ACCEPTED_TOKENS, canonical.ACCEPTANCE_RATIO)
 _INF = float("inf")
+_AT_THE_END = (
+    "the page has tokens of the wire by the minute in which requests end, and a running sidecar "
+    "judges them by the minute in which they come: of long answers a table from an engine's own "
+    "metrics is the better one"
+)
 Read = Callable[[], Exposition]
 
 
@@ -49,7 +56,8 @@ def reader(url: str, seconds: float = 4.0) -> Read:
 
 class Live:
     """A page, read every ``every`` seconds for ``seconds``. An interrupt (KeyboardInterrupt) ends
-    it early and keeps what was read.
+    it early and keeps what was read. Minutes are of the monotonic ``clock``, their stamps of
+    ``wall``.
     """
 
     def __init__(
@@ -60,6 +68,7 @@ class Live:
         every: float = 5.0,
         wall: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self._read = read
@@ -67,6 +76,8 @@ class Live:
         self._every = every
         self._wall = wall
         self._sleep = sleep
+        self._clock = clock
+        self._looked: float | None = None
         self._cards: set[str] = set()
         self._minutes = Minutes()
 
@@ -78,10 +89,10 @@ class Live:
         """Minutes as they end. The first look has to succeed (NoData); a later one that does not
         costs the minutes under way.
         """
-        begun = self._wall()
-        self._look(self._read(), begun, account)
+        begun = self._clock()
+        self._look(self._read(), account)
         try:
-            while self._wall() - begun < self._seconds:
+            while self._clock() - begun < self._seconds:
                 self._sleep(self._every)
                 yield from self._next(account)
         except KeyboardInterrupt:
@@ -94,12 +105,24 @@ class Live:
             account.leave(Flaw.GAP)
             account.note(error.reason)
             found = Exposition()  # with nothing in it, minutes under way are forgotten
-        yield from self._look(found, self._wall(), account)
+        yield from self._look(found, account)
 
-    def _look(self, found: Exposition, at: float, account: Account) -> tuple[Minute, ...]:
+    def _look(self, found: Exposition, account: Account) -> tuple[Minute, ...]:
         account.read += 1
+        at, before = self._clock(), self._looked
+        self._looked = at
+        if before is not None and at - before >= MINUTE_SECONDS:
+            # The machine slept, or this process: nobody knows what was at once in between.
+            account.leave(Flaw.GAP)
+            self._minutes.look(snapshot(Exposition(), self._wall()), at)
         self._cards.update(pick(labels, ("name",)) for labels in _values(found, INFO.name))
-        return self._minutes.look(snapshot(found, at), at)
+        seen = snapshot(found, self._wall())
+        minutes = self._minutes.look(seen, at)
+        if self._minutes.speculates and seen.tallies:
+            account.note("the engine speculates: an event on the wire is no token")
+        if minutes and all(minute.series.source == "wire" for minute in minutes):
+            account.note(_AT_THE_END)
+        return minutes
 
 
 def snapshot(found: Exposition, at: float) -> Snapshot:

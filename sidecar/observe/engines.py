@@ -1,5 +1,5 @@
-"""Engines beside each other and beside the wire: one idles while another queues, or serves while
-its metrics do not answer.
+"""Engines and gateways beside each other and beside the wire: one idles while another queues, or
+serves while its metrics do not answer.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sidecar.engines import canonical as names
 from sidecar.readings import engines as readings
-from sidecar.signals import Absence, Observation
+from sidecar.signals import Absence, Leg, Observation
 from sidecar.state import Snapshot
 from sidecar.units import count
 
@@ -54,15 +54,22 @@ def imbalance(
 
 def unavailable(snapshot: Snapshot) -> Iterator[Observation]:
     """Metrics that do not answer while requests do: blind, and not down."""
-    leg = readings.leg(snapshot)
+    yield from _unavailable(snapshot, readings.ENGINE_COLLECTOR, readings.leg(snapshot))
+    if Leg.DOWNSTREAM in snapshot.legs:  # what clients are answered there, a gateway answered
+        yield from _unavailable(snapshot, readings.GATEWAY_COLLECTOR, Leg.DOWNSTREAM)
+
+
+def _unavailable(snapshot: Snapshot, prefix: str, leg: Leg) -> Iterator[Observation]:
     window = next((w for w in snapshot.windows if w.leg is leg), None)
     if window is None:
         return
     answered = window.requests - window.failed - window.cancelled
-    blind = readings.blind(snapshot)
-    alone = len(blind) == len(readings.collectors(snapshot))
+    blind = readings.blind(snapshot, prefix)
+    alone = len(blind) == len(readings.collectors(snapshot, prefix))
+    # An engine serves on the port of its metrics; a gateway's admin port is another one.
+    down = Absence.REFUSED if prefix == readings.ENGINE_COLLECTOR else None
     for status in blind:
-        if status.absence is Absence.REFUSED or answered <= 0:
+        if status.absence is down or answered <= 0:
             continue
         if status.age_seconds is not None and status.age_seconds < window.seconds:
             continue  # they may have been answered before

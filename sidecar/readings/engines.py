@@ -16,6 +16,7 @@ from sidecar.state import Snapshot
 
 _READ = tuple(m.name for m in names.CANONICAL if m.name.startswith("modelprobe_engine_"))
 ENGINE_COLLECTOR = "engine:"  # collectors that read engines have names that start so
+GATEWAY_COLLECTOR = "gateway:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +171,14 @@ def _part(rank: str, values: dict[str, float]) -> Part:
     )
 
 
-def collectors(snapshot: Snapshot) -> tuple[CollectorStatus, ...]:
-    """The collectors that read engines."""
-    return tuple(s for s in snapshot.collectors if s.name.startswith(ENGINE_COLLECTOR))
+def collectors(snapshot: Snapshot, prefix: str = ENGINE_COLLECTOR) -> tuple[CollectorStatus, ...]:
+    """The collectors that read engines, or gateways."""
+    return tuple(s for s in snapshot.collectors if s.name.startswith(prefix))
 
 
-def blind(snapshot: Snapshot) -> tuple[CollectorStatus, ...]:
+def blind(snapshot: Snapshot, prefix: str = ENGINE_COLLECTOR) -> tuple[CollectorStatus, ...]:
     """Those of them that are blind now."""
-    return tuple(s for s in collectors(snapshot) if s.state is CollectorState.BLIND)
+    return tuple(s for s in collectors(snapshot, prefix) if s.state is CollectorState.BLIND)
 
 
 def leg(snapshot: Snapshot) -> Leg:

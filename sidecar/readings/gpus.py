@@ -25,8 +25,9 @@ PLOTTED = (
 
 @dataclass(frozen=True, slots=True)
 class GpuReading:
-    """One card. ``state`` is the collector's word for it, ``needs`` what it takes to have it back,
-    ``memory_state`` whether its memory figures can be believed.
+    """One card. ``state`` is the collector's word for it, ``needs`` what it takes to have it back
+    by NVML, ``memory_state`` whether its memory figures can be believed, ``pci`` its address, empty
+    where it has not said it.
     """
 
     gpu: str
@@ -40,6 +41,7 @@ class GpuReading:
     temperature_celsius: float | None = None
     power_watts: float | None = None
     needs: tuple[str, ...] = ()
+    pci: str = ""
 
 
 _VALUES = {
@@ -85,6 +87,7 @@ def _take(known: dict[str, object], sample: Sample, labels: dict[str, str]) -> N
         known[chosen] = sample.value
     if sample.metric == names.INFO.name:
         known["name"] = labels.get("name")
+        known["pci"] = labels.get("pci", "")
     elif sample.metric == names.STATE.name and sample.value == 1:
         known["state"] = labels.get("state")
     elif sample.metric == names.MEMORY_STATE.name and sample.value == 1:

@@ -15,10 +15,35 @@ from tests.alarms.samples import (
     NOON,
     PASS,
     PENDING,
+    RESOLVED,
     UNKNOWN,
     Timeline,
     verdict,
 )
+
+
+def test_what_amends_a_firing_alarm_changes_its_words_alone() -> None:
+    """Nobody can judge it now, and somebody knows why: text is new, figures and clocks are not."""
+    line = Timeline()
+    amends = {"amends": True, "text": "on old evidence", "evidence": (("x", 2.0),), "hold": 0.0}
+    line.round(verdict(hold=0.0, text="bad", evidence=(("x", 1.0),)))
+    line.round(verdict(UNKNOWN, hold=0.0, text="cannot say"))
+    assert line.only.text == "bad"
+    line.round(verdict(UNKNOWN, **amends))
+    assert (line.only.text, line.only.known) == ("on old evidence", False)
+    assert (line.only.state, line.only.evidence) == (FIRING, (("x", 1.0),))
+    line.round(verdict(PASS, clear=0.0, **{**amends, "text": "given up"}))
+    assert (line.only.state, line.only.text) == (RESOLVED, "given up")
+    line.round(verdict(UNKNOWN, **amends))
+    assert line.only.text == "given up"
+
+
+def test_a_pending_alarm_is_not_amended() -> None:
+    """It has not been told yet."""
+    line = Timeline()
+    line.round(verdict(text="bad"))
+    line.round(verdict(UNKNOWN, amends=True, text="on old evidence"))
+    assert (line.only.state, line.only.text) == (PENDING, "bad")
 
 
 def test_the_order_of_verdicts_is_no_matter() -> None:

@@ -116,6 +116,20 @@ def test_marks_are_kept_newest_first(tmp_path: Path) -> None:
     store.close()
 
 
+def test_the_deploy_that_ended_last_is_told_for_ever(tmp_path: Path) -> None:
+    """It may have ended while no sidecar ran; marks of other kinds are over when they are over."""
+    path = tmp_path / "alarms.db"
+    ends = {"first": 30, "last": 60, "later": 600}
+    for text, seconds in ends.items():
+        marks.add(path, mark(kind="deploy", end=START + timedelta(seconds=seconds), text=text))
+    marks.add(path, mark(end=START + timedelta(seconds=70)))
+    store = Store()
+    assert store.open(path) is StoreState.OK
+    assert [m.text for m in store.marks(NOON + 90)] == ["later", "last"]
+    assert [m.text for m in store.marks(NOON + 1e6)] == ["later"]
+    store.close()
+
+
 def test_the_oldest_marks_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A script that adds marks for ever does not fill the disk."""
     monkeypatch.setattr(tables, "MARKS", 3)

@@ -70,7 +70,7 @@ def test_field_case_31_what_an_xid_needs(code: int, need: str) -> None:
     found = told(inventory)
     assert of(found, NEEDS.name, 2) == [FAIL, PASS]
     [verdict] = [v for v in found if v.outcome is FAIL]
-    assert dict(verdict.evidence) == {"needs": need}
+    assert dict(verdict.evidence) == {"needs": need, "source": "NVML"}
 
 
 def test_field_case_31_a_contained_error_is_over_after_ten_quiet_minutes() -> None:

@@ -325,6 +325,15 @@ def test_after_a_deploy_the_configured_level_counts_again() -> None:
     assert service.level().mean == 42.6
 
 
+def test_the_deploy_that_was_heeded_is_remembered() -> None:
+    """With the baselines it ended; until there was one there is nothing to remember of any."""
+    service = Service()
+    service.minutes(3, 42.6)
+    assert "marks/deploy" not in service.rate.remember()
+    deploy(service)
+    assert service.rate.remember()["marks/deploy"] == {"heeded": service.at}
+
+
 def test_what_a_deploy_ended_does_not_come_back_with_a_restart() -> None:
     """Bins that were not visited since are unknown after it, though the file once had them."""
     service = Service()

@@ -19,6 +19,7 @@ from sidecar.export.notify.delivery import Reason
 from sidecar.export.notify.lane import Lane
 from sidecar.export.notify.post import Poster
 from sidecar.export.notify.repeats import Repeats
+from sidecar.export.notify.wording import plain
 from sidecar.testing import wait_for
 from tests.notify.made import HOSTILE, SIGN, became, fresh, pending, resolved
 
@@ -151,7 +152,7 @@ def test_hostile_labels_arrive_whole_and_harmless(
     assert (found["a_b"], found["a_b_2"]) == ("1", "2")
     assert (found["job"], found["exported_job"]) == ("model-probe", "\x00\x1b[31m")
     assert found["x"] == "\ufffd"
-    assert alert["annotations"]["summary"] == HOSTILE.replace("\n", " ")
+    assert alert["annotations"]["summary"] == plain(HOSTILE)
 
 
 def test_a_clock_that_was_ahead_is_no_reason_to_reject(

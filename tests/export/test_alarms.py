@@ -248,11 +248,17 @@ def test_the_page_says_since_when(one: Alarm, words: str) -> None:
 
 
 def test_the_page_says_what_and_why() -> None:
-    """The sentence with its capital letter, and the figures behind it."""
+    """The sentence with its capital letter, and the figures behind it, with their units."""
     evidence: Evidence = (("running_requests", 8.0), ("silent_seconds", 12.34), ("absence", "late"))
     words = show(scene(alarm(text="no token for 12.3 s", evidence=evidence))).words("alarms")
     assert "No token for 12.3 s" in words
-    assert "running requests 8 · silent seconds 12.3 · absence late" in words
+    assert "running requests 8 · silent 12.3 s · absence late" in words
+
+
+def test_a_name_is_written_as_it_is() -> None:
+    """Also where a sentence begins with it."""
+    words = show(scene(alarm(text="engine:8000 is blind: no answer"))).words("alarms")
+    assert "engine:8000 is blind: no answer" in words
 
 
 def test_the_page_says_what_was_declared() -> None:

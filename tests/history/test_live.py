@@ -29,11 +29,21 @@ modelprobe_gpu_info{{gpu="0",uuid="GPU-1",name="NVIDIA H200",pci="x"}} 1.0
 class World:
     """A page that is read on a clock of its own, and goes away or starts anew when told."""
 
-    def __init__(self, away: frozenset[int] = frozenset(), restart: int = 10**9) -> None:
+    def __init__(
+        self, away: frozenset[int] = frozenset(), restart: int = 10**9, page: str = PAGE
+    ) -> None:
         self.now = 1_000.0
+        self.stepped = 0.0  # by so much the wall clock was set
+        self.page = page
         self.reads = 0
         self._away = away
         self._restart = restart
+
+    def wall(self) -> float:
+        return 1_790_000_000.0 + self.now + self.stepped
+
+    def clock(self) -> float:
+        return self.now
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -44,13 +54,18 @@ class World:
             raise NoData(Absence.REFUSED, "the page is gone")
         since = 0.0 if self.reads >= self._restart else 900.0
         tokens = 20 * (self.now - since)
-        text = PAGE.format(tokens=int(tokens), seconds=tokens / 40, half=tokens / 20)
+        text = self.page.format(tokens=int(tokens), seconds=tokens / 40, half=tokens / 20)
         return parse(text.encode(), wanted())
+
+
+def live_of(world: World, seconds: float) -> Live:
+    """Watches it for so long, by the world's clocks."""
+    return Live("page", world.read, seconds, wall=world.wall, sleep=world.sleep, clock=world.clock)
 
 
 def minutes(world: World, seconds: float = 600.0) -> tuple[list[Minute], Account, Live]:
     account = Account()
-    live = Live("page", world.read, seconds, wall=lambda: world.now, sleep=world.sleep)
+    live = live_of(world, seconds)
     found: Iterator[object] = live.records(account)
     return [record for record in found if isinstance(record, Minute)], account, live
 
@@ -99,6 +114,64 @@ def test_an_interrupt_keeps_what_was_read() -> None:
         world.sleep(seconds)
 
     account = Account()
-    live = Live("page", world.read, 3_600, wall=lambda: world.now, sleep=sleep)
+    live = Live("page", world.read, 3_600, wall=world.wall, sleep=sleep, clock=world.clock)
     assert len(list(live.records(account))) == 6
     assert account.notes == ["interrupted: what was read until then counts"]
+
+
+STEPS = PAGE.replace("per_token", "per_step") + (
+    'modelprobe_engine_speculative_accepted_tokens_total{{collector="engine:r0",engine="vllm",'
+    'replica="r0",model="m"}} {tokens}\n'
+)
+
+
+def test_speculation_counts_as_the_detector_counts_it() -> None:
+    """A step and an accepted token are two tokens; the wire, which sees one event, says nothing."""
+    found, account, _ = minutes(World(page=STEPS))
+    assert {minute.series.source for minute in found} == {"engine"}
+    assert {round(minute.rate or 0, 3) for minute in found} == {80.0}
+    assert account.notes == ["the engine speculates: an event on the wire is no token"]
+
+
+def test_the_wire_of_an_engine_that_cannot_be_read_any_more() -> None:
+    """It speculated, and its metrics are away: an event is no token all the same."""
+    world = World(page=STEPS)
+    live, account = live_of(world, 600.0), Account()
+    records = live.records(account)
+    next(records)
+    world.page = "".join(line for line in PAGE.splitlines(True) if "_wire_" in line)
+    assert [m for m in records if isinstance(m, Minute) and m.series.source == "wire"] == []
+
+
+def test_a_clock_that_is_set_makes_no_part_minute() -> None:
+    """55 seconds ahead, and an hour back: minutes are 60 seconds all the same."""
+    world = World()
+    live, account = live_of(world, 600.0), Account()
+    found: list[float] = []
+    for record in live.records(account):
+        if isinstance(record, Minute) and record.series.source == "engine":
+            found.append(record.tokens)
+            world.stepped = 55.0 if len(found) == 2 else -3_600.0 if len(found) == 5 else 0.0
+    assert found == [1_200.0] * 10
+
+
+def test_a_machine_that_slept_costs_the_minutes_under_way() -> None:
+    """A quarter of an hour between two looks is no minute, and how many ran then is not known."""
+    world = World()
+    live, account = live_of(world, 2_400.0), Account()
+    tokens = []
+    for record in live.records(account):
+        if isinstance(record, Minute) and record.series.source == "engine":
+            tokens.append(record.tokens)
+            world.now += 900.0 if len(tokens) == 3 else 0.0
+    assert set(tokens) == {1_200.0}
+    assert account.flaws == {Flaw.GAP: 1}
+
+
+def test_a_page_of_the_wire_alone_says_what_its_minutes_are() -> None:
+    """Tokens are credited where requests end: a reader should know before committing a table."""
+    page = "".join(line for line in PAGE.splitlines(True) if "_wire_" in line)
+    found, account, _ = minutes(World(page=page))
+    assert {minute.series.source for minute in found} == {"wire"}
+    assert len(account.notes) == 1
+    assert "by the minute in which requests end" in account.notes[0]

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from sidecar.export.notify.alertmanager import Alertmanager, alert, labels
+from sidecar.export.notify.delivery import Reason, Undelivered
 from sidecar.export.notify.post import Poster
 from sidecar.export.notify.secret import SecretFile
 from tests.notify.made import AT, HOSTILE, SIGN, firing, resolved
-from tests.notify.receiver import Receiver
+from tests.notify.receiver import Answer, Receiver
 
 
 def test_a_firing_alarm() -> None:
@@ -89,6 +90,24 @@ def test_hostile_text_stays_one_line_and_hostile_labels_stay_whole() -> None:
     assert found["labels"]["model"] == HOSTILE + "\ud800"
     assert found["annotations"]["evidence"] == "a b=1 faked=2"
     assert "\n" not in found["annotations"]["summary"]
+
+
+def test_text_cannot_turn_the_direction_of_writing() -> None:
+    """What turns letters around could make one sentence look like another."""
+    found = alert(firing(text="r0 \u202eenif si\u2066 \u200f"), SIGN, AT, 240.0)["annotations"]
+    assert isinstance(found, dict)
+    assert found["summary"] == "r0  enif si"
+
+
+def test_a_long_rest_does_not_let_alerts_end(server: Receiver) -> None:
+    """Whoever asks for more than the resend interval is asked again after it: an alert that is
+    not repeated ends, and people would be told that it resolved.
+    """
+    server.answers = [Answer(429, headers={"retry-after": "300"})]
+    sender = Alertmanager(Poster(server.url, 5.0), SIGN, resend_seconds=60.0)
+    with pytest.raises(Undelivered) as caught:
+        sender.send((firing(),))
+    assert (caught.value.reason, caught.value.wait_seconds) == (Reason.THROTTLED, 60.0)
 
 
 def test_endless_text_is_cut() -> None:

@@ -84,6 +84,29 @@ def test_a_firing_alarm_of_an_earlier_process_is_told_again() -> None:
     assert silent.waiting() == 0
 
 
+def test_a_resolution_of_an_earlier_process_is_told_again() -> None:
+    """It may have died before it told it, and the receiver would believe for ever that it fires."""
+    outbox, over = Changes(TOLD, repeats=True), resolved(firing())
+    outbox.take((over,), (), 0.0)
+    assert outbox.due(0.0, 10) == (over,)
+    outbox.delivered((over,), 0.0)
+    outbox.take((over,), (), 1.0)
+    assert outbox.waiting() == 0
+    silent = Changes(TOLD, repeats=False)
+    silent.take((over,), (), 0.0)
+    assert silent.waiting() == 0
+
+
+def test_a_resolution_is_told_once_though_the_alarm_was_pending_again() -> None:
+    """Falling back from pending to resolved is no news."""
+    outbox, over = Changes(TOLD, repeats=True), resolved(firing())
+    outbox.take((over,), became(over), 0.0)
+    outbox.delivered(outbox.due(0.0, 10), 0.0)
+    outbox.take((pending(),), became(pending()), 1.0)
+    outbox.take((over,), (), 2.0)
+    assert outbox.waiting() == 0
+
+
 def test_a_later_change_stays_when_the_earlier_was_delivered() -> None:
     """An alarm that resolves while its firing is being sent is told to have resolved."""
     outbox, alarm = Changes(TOLD, repeats=True), firing()
@@ -110,6 +133,48 @@ def test_it_is_bounded() -> None:
     outbox.take(alarms, became(*alarms), 0.0)
     assert outbox.waiting() == 3
     assert outbox.dropped == {Loss.FULL: 2}
+
+
+def test_a_resolution_of_what_was_told_is_not_crowded_out() -> None:
+    """While the receiver is down a thousand others come and go: of the one alarm that it knows to
+    fire it is told that it resolved. The others give way, and each counts.
+    """
+    outbox, told = Changes(TOLD, repeats=True, limit=10), firing("Told")
+    outbox.take((told,), became(told), 0.0)
+    outbox.delivered((told,), 0.0)
+    others = tuple(firing(f"Rule{number}") for number in range(1_000))
+    for alarm in others[:500]:
+        outbox.take((told, alarm), became(alarm), 1.0)
+        outbox.take((told, resolved(alarm)), became(resolved(alarm)), 2.0)
+    outbox.take((resolved(told),), became(resolved(told)), 3.0)
+    for alarm in others[500:]:
+        outbox.take((resolved(told), alarm), became(alarm), 4.0)
+        outbox.take((resolved(told), resolved(alarm)), became(resolved(alarm)), 5.0)
+    due = outbox.due(6.0, 100)
+    assert len(due) == 10
+    assert resolved(told) in due
+    assert outbox.dropped == {Loss.SUPERSEDED: 1_000, Loss.FULL: 991}
+
+
+def test_a_page_is_not_crowded_out_by_tickets() -> None:
+    """The least important gives way."""
+    outbox = Changes(ALL, repeats=True, limit=2)
+    ticket, page = firing("Ticket", severity=Severity.TICKET), firing("Page")
+    outbox.take((pending("Soon"), ticket), became(pending("Soon"), ticket), 0.0)
+    outbox.take((pending("Soon"), ticket, page), became(page), 1.0)
+    assert outbox.due(1.0, 10) == (page, ticket)
+    assert outbox.dropped == {Loss.FULL: 1}
+
+
+def test_what_fails_each_time_holds_up_no_other() -> None:
+    """A message over which the receiver stumbles is tried again after those that wait."""
+    outbox, bad, good = Changes(TOLD, repeats=True), firing("Bad"), firing("Good", fired=AT + 9.0)
+    outbox.take((bad, good), became(bad, good), 0.0)
+    assert outbox.due(0.0, 1) == (bad,)
+    outbox.failed((bad,), 0.0)
+    assert outbox.due(1.0, 1) == (good,)
+    outbox.delivered((good,), 1.0)
+    assert outbox.due(2.0, 1) == (bad,)
 
 
 def test_what_is_rejected_is_forgotten() -> None:

@@ -87,6 +87,24 @@ def test_one_bad_alarm_does_not_keep_the_others(laned: Laned) -> None:
     assert lane.status().waiting == 0
 
 
+def test_one_over_which_the_receiver_stumbles_does_not_keep_the_others(laned: Laned) -> None:
+    """It answers 500 to one alarm each time: that one goes on waiting, all others arrive."""
+    alarms = [firing(f"Rule{number}", fired=float(number)) for number in range(5)]
+
+    class Stumbling(Recorder):
+        def send(self, given: Sequence[Alarm]) -> None:
+            if given[0].rule == "Rule0":
+                raise trouble()
+            super().send(given)
+
+    sender = Stumbling(batch=1)
+    lane = laned(sender, Changes(TOLD, repeats=True))
+    lane.offer(alarms, became(*alarms))
+    wait_for(lambda: lane.status().sent == 4)
+    assert [alarm.rule for alarm in sender.alarms] == ["Rule1", "Rule2", "Rule3", "Rule4"]
+    assert lane.status().waiting == 1
+
+
 def test_a_bug_does_not_end_the_lane(laned: Laned) -> None:
     """It is counted as ours, its alarm is given up, and the next one is sent."""
     sender = Recorder(TypeError("ours"), batch=1)

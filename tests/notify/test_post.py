@@ -115,6 +115,12 @@ def test_nobody_there() -> None:
     assert failed("http://no-such-host.invalid:9093").reason is Reason.NOT_FOUND
 
 
+@pytest.mark.parametrize("host", ["a" * 64, "xn--", "☃"])
+def test_a_name_that_no_host_can_have(host: str) -> None:
+    """Is not known either; it is no bug of ours, over which an alarm would be given up."""
+    assert failed(f"http://{host}.example").reason is Reason.NOT_FOUND
+
+
 def test_noise_instead_of_http() -> None:
     """Something listens there and speaks another language."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
@@ -172,10 +178,16 @@ def test_tls_where_there_is_none(server: Receiver) -> None:
     assert failed(url, context=ssl.create_default_context()).reason is Reason.TLS
 
 
-def test_closing_ends_a_request_under_way(server: Receiver) -> None:
-    """Within its time, and later requests are refused at once."""
+@pytest.mark.parametrize("scheme", ["server", "secure"])
+def test_closing_ends_a_request_under_way(
+    scheme: str, request: pytest.FixtureRequest, authority: trustme.CA
+) -> None:
+    """At once, though the receiver hangs: the process is to end. Later ones are refused."""
+    server: Receiver = request.getfixturevalue(scheme)
     server.answers = [Answer(how="hang")]
-    poster = Poster(server.url, 1.0)
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    poster = Poster(server.url, 30.0, context)
     found: list[Reason] = []
 
     def post() -> None:
@@ -187,7 +199,9 @@ def test_closing_ends_a_request_under_way(server: Receiver) -> None:
     thread = threading.Thread(target=post, daemon=True)
     thread.start()
     wait_for(lambda: server.requests)
+    began = time.monotonic()
     poster.close()
     thread.join(5)
+    assert time.monotonic() - began < 1.0
     post()
     assert found == [Reason.CLOSED, Reason.CLOSED]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
 from rig.ports import free_ports
 from sidecar.config import ConfigError
@@ -16,7 +18,7 @@ from sidecar.export.notify.routes import METRICS, Routes, lanes, routes
 from sidecar.export.notify.status import OutputState
 from sidecar.signals import Kind
 from sidecar.testing import wait_for
-from tests.notify.made import became, fresh
+from tests.notify.made import became, fresh, resolved
 from tests.notify.receiver import Answer, Receiver, receiver
 
 
@@ -111,7 +113,7 @@ def test_samples_are_declared_and_say_what_fails() -> None:
 def test_two_webhooks_of_one_host_are_told_apart_without_their_paths(secret: str) -> None:
     """A path is often a secret: it is in no name."""
     hooks = [{"url": f"https://hooks.example/T{n}", "secret_file": secret} for n in range(3)]
-    names = [lane.name for lane in lanes(settings(webhooks=hooks), random.Random(1))]
+    names = [one.name for one in lanes(settings(webhooks=hooks), random.Random(1)).values()]
     assert names == [
         "webhook/hooks.example:443",
         "webhook/hooks.example:443#2",
@@ -135,9 +137,69 @@ def test_a_file_that_cannot_be_used_is_refused_at_the_start(tmp_path: Path) -> N
         assert "; " in str(caught.value)
 
 
+def test_a_reload_keeps_the_outputs_that_stay(
+    server: Receiver, other: Receiver, secret: str
+) -> None:
+    """One is removed while another's receiver is down: that one's news are told all the same, once,
+    and nobody is told again what fires.
+    """
+    other.answers = [Answer(503)]
+    hook = {"url": other.url, "secret_file": secret}
+    first = routes(settings(alertmanagers=[{"url": server.url}], webhooks=[hook]))
+    first.start()
+    alarm = fresh()
+    over = resolved(alarm)
+    first.publish((alarm,), became(alarm))
+    wait_for(lambda: server.requests and other.requests)
+    first.publish((over,), became(over))
+    second = routes(settings(webhooks=[hook]), before=first)
+    second.start()
+    try:
+        assert first.stop(5.0) == []
+        second.publish((over,), ())
+        other.answers = [Answer()]
+        wait_for(lambda: second.statuses()[0].sent == 1)
+        assert [lane.name for lane in second.lanes.values()] == [f"webhook/127.0.0.1:{other.port}"]
+        assert other.requests[-1].data["state"] == "resolved"
+        assert second.statuses()[0].failed  # its counters went on
+    finally:
+        assert second.stop(5.0) == []
+
+
+def test_a_reload_begins_anew_with_what_changed(
+    server: Receiver, secret: str, tmp_path: Path
+) -> None:
+    """Other settings, or an authority's file that was renewed, are another output."""
+    authority = tmp_path / "ca.pem"
+    trustme.CA().cert_pem.write_to_path(str(authority))
+    hook = {"url": "https://hooks.example", "secret_file": secret, "ca_file": str(authority)}
+    asked = settings(alertmanagers=[{"url": server.url}], webhooks=[hook])
+    first = routes(asked)
+    assert set(routes(asked, before=first).lanes.values()) == set(first.lanes.values())
+    os.utime(authority, (1.0, 1.0))
+    kept = set(routes(asked, before=first).lanes.values()) & set(first.lanes.values())
+    assert [lane.name for lane in kept] == [f"alertmanager/127.0.0.1:{server.port}"]
+    slower = settings(alertmanagers=[{"url": server.url}], webhooks=[hook], resend_seconds=90.0)
+    assert not set(routes(slower, before=first).lanes.values()) & set(first.lanes.values())
+
+
+def test_ending_does_not_wait_for_one_that_hangs(server: Receiver, secret: str) -> None:
+    """Its connection is broken off: the process has a second or two to end."""
+    server.answers = [Answer(how="hang")]
+    hook = {"url": server.url, "secret_file": secret}
+    running = routes(settings(alertmanagers=[{"url": server.url}], webhooks=[hook]))
+    running.start()
+    alarm = fresh()
+    running.publish((alarm,), became(alarm))
+    wait_for(lambda: len(server.requests) == 2)
+    began = time.monotonic()
+    assert running.stop(5.0) == []
+    assert time.monotonic() - began < 1.0
+
+
 def test_nothing_configured_is_nothing_done() -> None:
     """Without outputs, publishing goes nowhere and ending takes no time."""
-    running = Routes(())
+    running = Routes({})
     running.start()
     running.publish((fresh(),), became(fresh()))
     assert list(running.samples()) == []

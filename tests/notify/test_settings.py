@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from sidecar.config import ConfigError, load
 from sidecar.config.notify import NotifySettings
 
 SECRET = {"secret_file": "/run/secret"}
@@ -48,6 +49,9 @@ def test_all_of_them() -> None:
         ({"external_url": "https://u:p@probe"}, "credentials"),
         ({"runbook_base": "https://u:p@docs"}, "credentials"),
         ({"alertmanagers": [{"url": "am:9093"}]}, "not an http"),
+        ({"alertmanagers": [{"url": f"http://{'a' * 64}.example"}]}, "cannot be the name of one"),
+        ({"webhooks": [{"url": "http://xn--.example/", **SECRET}]}, "cannot be the name of one"),
+        ({"otlp": {"endpoint": "http://☃.example"}}, "cannot be the name of one"),
         ({"alertmanagers": [{"url": "http://am:9093/?x=1"}]}, "no [?] and no #"),
         ({"webhooks": [{"url": "http://hooks/#x", **SECRET}]}, "never sent"),
         ({"webhooks": [{"url": "http://hooks"}]}, "secret_file"),
@@ -63,3 +67,12 @@ def test_what_makes_no_sense_is_refused(values: dict[str, object], words: str) -
     """With words about what is wrong."""
     with pytest.raises(ValidationError, match=words):
         settings(**values)
+
+
+def test_a_mistyped_webhook_does_not_show_its_path(tmp_path: Path) -> None:
+    """Its path is often the secret itself: the error names the setting, not what it holds."""
+    file = tmp_path / "probe.yaml"
+    file.write_text("notify: {webhooks: [{url: 'htps://hooks/SECRET', secret_file: /x}]}")
+    with pytest.raises(ConfigError, match=r"notify\.webhooks") as error:
+        load(file)
+    assert "SECRET" not in str(error.value)

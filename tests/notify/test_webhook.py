@@ -20,7 +20,7 @@ from sidecar.export.notify.post import Poster
 from sidecar.export.notify.secret import SecretFile
 from sidecar.export.notify.webhook import HEADER, Webhook, message, signature, verify
 from sidecar.testing import wait_for
-from sidecar.verdicts import AlarmState
+from sidecar.verdicts import AlarmState, Mark, MarkKind
 from tests.notify.made import AT, HOSTILE, SIGN, became, firing, resolved
 from tests.notify.receiver import Answer, Receiver
 
@@ -84,6 +84,15 @@ def test_what_is_no_number_stays_json() -> None:
     figures = (("a", math.nan), ("b", math.inf), ("c", -math.inf), ("d", HOSTILE))
     text = json.dumps(message(firing(evidence=figures), SIGN), allow_nan=False)
     assert [one["value"] for one in json.loads(text)["evidence"]][:3] == ["NaN", "+Inf", "-Inf"]
+
+
+def test_no_string_holds_half_a_surrogate_pair() -> None:
+    """Python's JSON would carry it; other languages' parsers refuse the whole message for it."""
+    half = f"{HOSTILE}\ud83d"
+    mark = Mark(MarkKind.CHAOS, half, AT, AT + 1.0, half)
+    alarm = firing(half, labels=((half, half),), text=half, evidence=((half, half),), marks=(mark,))
+    told = message(alarm, replace(SIGN, instance=half))
+    json.dumps(told, ensure_ascii=False).encode("utf-8")  # raises for a half
 
 
 def test_each_change_has_an_id_of_its_own() -> None:

@@ -140,3 +140,41 @@ def test_serving_is_not_claimed_in_doubt(found: Snapshot, said: bool) -> None:
 def test_an_engine_that_answers_is_not_unavailable() -> None:
     """Nothing is said of engines that are well."""
     assert list(unavailable(made.snapshot())) == []
+
+
+def of_gateway(absence: Absence, others: int = 0, downstream: bool = True) -> Snapshot:
+    """A gateway whose metrics do not answer, between clients and an engine that is well."""
+    gone = made.blind("gateway:g", absence, "for a reason")
+    names = ["engine:a", *(f"gateway:{i}" for i in range(others))]
+    well = [made.status(name, CollectorState.FIRING) for name in names]
+    answered = replace(UP, leg=Leg.DOWNSTREAM)
+    return Snapshot(
+        at=made.AT,
+        started=made.AT - 997,
+        collectors=(made.status("probes", CollectorState.FIRING), gone, *well),
+        windows=(answered, UP),
+        legs=tuple(Leg) if downstream else (Leg.UPSTREAM,),
+    )
+
+
+@pytest.mark.parametrize("absence", [Absence.REFUSED, Absence.HTTP_STATUS, Absence.TIMEOUT])
+def test_a_gateway_whose_admin_port_does_not_answer(absence: Absence) -> None:
+    """Refused as well: clients are served on another port. Nothing is said of the engine."""
+    (found,) = unavailable(of_gateway(absence))
+    assert (found.kind, found.subject) == ("metrics_unavailable", "g")
+    assert found.text == (
+        "the metrics of g do not answer, but the service does: 191 requests answered in the last "
+        "minute"
+    )
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(of_gateway(Absence.REFUSED, others=1), id="another one may have answered"),
+        pytest.param(of_gateway(Absence.REFUSED, downstream=False), id="clients are not watched"),
+    ],
+)
+def test_of_a_gateway_nothing_is_claimed_in_doubt(found: Snapshot) -> None:
+    """Only where it must have been this one that answered."""
+    assert list(unavailable(found)) == []

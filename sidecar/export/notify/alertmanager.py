@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from sidecar.export.notify.delivery import Undelivered
 from sidecar.export.notify.post import Poster
 from sidecar.export.notify.secret import SecretFile
 from sidecar.export.notify.wording import (
@@ -49,6 +50,7 @@ class Alertmanager:
         self.seconds = seconds
         self._poster = poster
         self._sign = sign
+        self._resend_seconds = resend_seconds
         self._life_seconds = LIFE * resend_seconds
         self._token = token
         self._wall = wall
@@ -60,7 +62,12 @@ class Alertmanager:
         headers = {"content-type": "application/json"}
         if self._token is not None:
             headers["authorization"] = f"Bearer {self._token.read().decode('ascii')}"
-        self._poster.post(json.dumps(alerts).encode(), headers)
+        try:
+            self._poster.post(json.dumps(alerts).encode(), headers)
+        except Undelivered as error:
+            # If it asks for a longer rest, what fires would end there, as if it had resolved.
+            error.wait_seconds = min(error.wait_seconds, self._resend_seconds)
+            raise
 
     def close(self) -> None:
         """From another thread: ends a ``send`` under way."""

@@ -89,6 +89,9 @@ class Outbox(Protocol):
     def next_due(self) -> float:
         """When something is to be told next; infinity for never."""
 
+    def failed(self, alarms: Iterable[Alarm], clock: float) -> None:
+        """These did not arrive this time, as far as anybody knows; they stay due."""
+
     def delivered(self, alarms: Iterable[Alarm], clock: float) -> None:
         """These have been told."""
 

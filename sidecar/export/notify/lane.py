@@ -170,6 +170,7 @@ class Lane:
         if before is None or before.reason is not trouble.reason:
             log.warning("alarms are not accepted", output=self.name, reason=trouble.text)
         if not trouble.final:
+            self._outbox.failed(batch, now)
             self._failures_in_row += 1
             self._not_before = now + max(trouble.wait_seconds, self._backoff())
         elif len(batch) == 1:

@@ -107,8 +107,9 @@ class Otlp:
         try:
             part = ExportLogsServiceResponse.FromString(answer).partial_success
         except DecodeError as error:
-            text = f"{place} answers with something else than OTLP"
-            raise Undelivered(Reason.CLOSED, text) from error
+            # It said 2xx: either it has the record, or it is no receiver. Never twice, then.
+            text = f"{place} answers with something else than OTLP; is it the right address?"
+            raise Undelivered(Reason.REJECTED, text) from error
         if part.rejected_log_records:
             why = plain(part.error_message, 200) or "without saying why"
             raise Undelivered(Reason.REJECTED, f"{place} rejects the record: {why}")

@@ -7,11 +7,14 @@ of a webhook is often a secret.
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -52,6 +55,33 @@ def trust(url: str, ca_file: Path, setting: str) -> ssl.SSLContext | None:
         ) from None
 
 
+class _Line:
+    """The connection of one request, which another thread can break off. Closing it alone would not
+    do: who waits in a read goes on waiting. Nor would its end alone: what has come is still read.
+    """
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+        self._socket: socket.socket | None = None
+        self._broken = False
+
+    def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Told by httpx as it goes along, https://www.encode.io/httpcore/extensions/#trace."""
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._socket = info["return_value"].get_extra_info("socket")
+            if self._broken:
+                self.break_off()
+
+    def break_off(self) -> None:
+        """From another thread: whatever reads or writes there fails at once."""
+        self._broken = True
+        if self._socket is not None:
+            with suppress(OSError):
+                # Of the plain socket also under TLS, whose own would be half gone for the reader.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+        self._client.close()
+
+
 class Poster:
     """POSTs to one URL. ``seconds`` is how long all of it may take."""
 
@@ -60,16 +90,16 @@ class Poster:
         self._seconds = seconds
         # Where there is no TLS, one that trusts nobody, should httpx ever come to use it.
         self._context = context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._client: httpx.Client | None = None
+        self._line: _Line | None = None
         self._closed = False
         self.place = place(url)
 
     def close(self) -> None:
         """From another thread: ends a request under way, and refuses later ones."""
         self._closed = True
-        client = self._client
-        if client is not None:
-            client.close()
+        line = self._line
+        if line is not None:
+            line.break_off()
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> bytes:
         """The body of a 2xx answer, at most its first 64 KiB; Undelivered says why there is none.
@@ -77,25 +107,30 @@ class Poster:
         Each request has a connection of its own: there are few, and a kept one would break just
         when it is needed.
         """
-        client = self._client = httpx.Client(
+        client = httpx.Client(
             timeout=self._seconds,
             verify=self._context,
             trust_env=False,
             headers={"user-agent": "model-probe", "accept-encoding": "identity"},
         )
+        line = self._line = _Line(client)
         deadline = time.monotonic() + self._seconds
         # httpx bounds each read and not their sum: a server that drips would hold us for ever.
-        guard = threading.Timer(self._seconds + 0.1, client.close)
+        guard = threading.Timer(self._seconds + 0.1, line.break_off)
         guard.daemon = True
         try:
             guard.start()
-            if self._closed:  # only now: ``close`` knows this client, or came before it
+            if self._closed:  # only now: ``close`` knows this line, or came before it
                 raise Undelivered(Reason.CLOSED, "the sidecar is ending")
-            with client.stream("POST", self._url, content=body, headers=headers) as response:
+            with client.stream(
+                "POST", self._url, content=body, headers=headers, extensions={"trace": line.trace}
+            ) as response:
                 answer = self._read(response, deadline)
                 self._judge(response, answer)
                 return answer
-        except (httpx.HTTPError, OSError, RuntimeError) as error:
+        # ValueError: what a TLS socket says that is closed between two of its steps; UnicodeError,
+        # which is one, comes of a host name that cannot be one.
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
             raise self._trouble(error, time.monotonic() >= deadline) from error
         finally:
             guard.cancel()
@@ -126,6 +161,8 @@ class Poster:
         where = self.place
         if self._closed:
             return Undelivered(Reason.CLOSED, "the sidecar is ending")
+        if isinstance(error, httpx.InvalidURL | UnicodeError):
+            return Undelivered(Reason.NOT_FOUND, f"the host name of {where} cannot be one")
         if late or isinstance(error, httpx.TimeoutException):
             return Undelivered(Reason.TIMEOUT, f"{where} gave no answer in {self._seconds:g} s")
         if "CERTIFICATE_VERIFY_FAILED" in text:

@@ -131,6 +131,9 @@ class Repeats:
         """When something is to be told next; infinity for never."""
         return min((entry.due for entry in self._entries.values()), default=math.inf)
 
+    def failed(self, alarms: Iterable[Alarm], clock: float) -> None:
+        """Nothing changes: they stay due, as all that is due goes together."""
+
     def delivered(self, alarms: Iterable[Alarm], clock: float) -> None:
         """These have been told, and are to be told again later."""
         for entry in self._of(alarms):

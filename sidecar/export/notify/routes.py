@@ -11,7 +11,8 @@ import os
 import random
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -41,31 +42,47 @@ from sidecar.verdicts import Alarm, AlarmState
 __all__ = ["METRICS", "Routes", "lanes", "routes"]
 SEND_SECONDS = 10.0
 _TOLD = frozenset((AlarmState.FIRING, AlarmState.RESOLVED))
+Target = AlertmanagerSettings | WebhookSettings | OtlpSettings
+Origin = tuple[Target, Sign, float, int]
 
 log = structlog.get_logger("notify")
 
 
 class Routes:
-    """All outputs. Made of lanes, none of which may be started yet."""
+    """All outputs: lanes, by what each was made of. Those that ``before`` has too are its own and
+    run already, the others are not started yet.
+    """
 
-    def __init__(self, lanes: Iterable[Lane]) -> None:
-        self._lanes = tuple(lanes)
+    def __init__(self, lanes: Mapping[Origin, Lane], before: Routes | None = None) -> None:
+        self.lanes = dict(lanes)
+        self._lanes = tuple(lanes.values())
+        self._before = before
+        self._handed_on: tuple[Lane, ...] = ()
 
     def start(self) -> None:
-        """Starts the outputs' threads."""
+        """Starts the outputs' threads, and takes over those of the routes before: they do not end
+        with these.
+        """
+        running = () if self._before is None else self._before.hand_on(self._lanes)
+        self._before = None  # else every reload would be kept for ever
         for lane in self._lanes:
-            lane.start()
+            if lane not in running:
+                lane.start()
+
+    def hand_on(self, lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+        """Those of ``lanes`` that are running here, which ``stop`` now spares. They are told of
+        alarms here too until the end: a round may be under way.
+        """
+        self._handed_on = tuple(lane for lane in self._lanes if lane in lanes)
+        return self._handed_on
 
     def stop(self, timeout: float = 1.0) -> list[str]:
         """Ends within about ``timeout``; returns the outputs still in a call."""
-        for lane in self._lanes:
+        own = [lane for lane in self._lanes if lane not in self._handed_on]
+        for lane in own:
             lane.stop()
         deadline = time.monotonic() + timeout
-        return [
-            lane.name
-            for lane in self._lanes
-            if not lane.join(max(0.0, deadline - time.monotonic()))
-        ]
+        return [lane.name for lane in own if not lane.join(max(0.0, deadline - time.monotonic()))]
 
     def publish(self, alarms: Sequence[Alarm], transitions: Iterable[Transition]) -> None:
         """All alarms as they stand now, and what changed in this round. Never blocks."""
@@ -83,37 +100,52 @@ class Routes:
             yield from samples(status)
 
 
-def routes(settings: NotifySettings, rng: random.Random | None = None) -> Routes:
+def routes(
+    settings: NotifySettings, rng: random.Random | None = None, before: Routes | None = None
+) -> Routes:
     """The outputs of the settings, not started; ConfigError names what cannot be used: the key,
-    the file and the remedy.
+    the file and the remedy. An output of ``before`` whose settings are the same goes on as it is,
+    with what it has still to tell.
     """
-    return Routes(lanes(settings, rng or random.Random()))  # noqa: S311 - jitter, not a secret
+    running = {} if before is None else before.lanes
+    found = lanes(settings, rng or random.Random(), running)  # noqa: S311 - jitter, not a secret
+    return Routes(found, before)
 
 
-def lanes(settings: NotifySettings, rng: random.Random) -> Iterator[Lane]:
-    """A lane for each output, in the order of the settings."""
+def lanes(
+    settings: NotifySettings, rng: random.Random, running: Mapping[Origin, Lane] | None = None
+) -> dict[Origin, Lane]:
+    """A lane for each output, in the order of the settings; one that is running already is that."""
     sign = Sign(
         settings.instance or socket.gethostname(), settings.external_url, settings.runbook_base
     )
-    taken: set[str] = set()
-
-    def lane(sender: Sender, outbox: Repeats | Changes) -> Lane:
-        return Lane(sender, outbox, rng, name=_unique(sender.name, taken))
-
     resend = settings.resend_seconds
+    made: dict[Origin, Callable[[], tuple[Sender, Repeats | Changes]]] = {}
     for number, target in enumerate(settings.alertmanagers):
-        key = f"notify.alertmanagers[{number}]"
-        yield lane(_alertmanager(target, key, sign, resend), Repeats(resend))
+        make = partial(_alertmanager, target, f"notify.alertmanagers[{number}]", sign, resend)
+        made[_origin(target, sign, resend)] = make
     for number, hook in enumerate(settings.webhooks):
-        key = f"notify.webhooks[{number}]"
-        yield lane(_webhook(hook, key, sign), Changes(_TOLD, repeats=True))
+        made[_origin(hook, sign)] = partial(_webhook, hook, f"notify.webhooks[{number}]", sign)
     if settings.otlp.endpoint:
-        yield _otlp(settings.otlp, sign, lane)
+        made[_origin(settings.otlp, sign)] = partial(_otlp, settings.otlp, sign)
+    found = {origin: lane for origin, lane in (running or {}).items() if origin in made}
+    taken = {lane.name for lane in found.values()}
+    for origin, make_one in made.items():
+        if origin not in found:
+            sender, outbox = make_one()
+            found[origin] = Lane(sender, outbox, rng, name=_unique(sender.name, taken))
+    return {origin: found[origin] for origin in made}
+
+
+def _origin(settings: Target, sign: Sign, resend_seconds: float = 0.0) -> Origin:
+    """All that an output is made of. An authority's file that was renewed makes another output."""
+    renewed = settings.ca_file.stat().st_mtime_ns if settings.ca_file.is_file() else 0
+    return settings, sign, resend_seconds, renewed
 
 
 def _alertmanager(
     settings: AlertmanagerSettings, key: str, sign: Sign, resend_seconds: float
-) -> Alertmanager:
+) -> tuple[Sender, Repeats]:
     token = None
     if settings.token_file != Path():
         token = SecretFile(settings.token_file, f"{key}.token_file", secret=False)
@@ -122,19 +154,18 @@ def _alertmanager(
             log.warning("a token is sent without TLS", setting=key, to=place(settings.url))
     context = trust(settings.url, settings.ca_file, key)
     poster = Poster(settings.url + alertmanager.PATH, SEND_SECONDS, context)
-    return Alertmanager(poster, sign, resend_seconds, token, seconds=SEND_SECONDS)
+    sender = Alertmanager(poster, sign, resend_seconds, token, seconds=SEND_SECONDS)
+    return sender, Repeats(resend_seconds)
 
 
-def _webhook(settings: WebhookSettings, key: str, sign: Sign) -> Webhook:
+def _webhook(settings: WebhookSettings, key: str, sign: Sign) -> tuple[Sender, Changes]:
     secret = SecretFile(settings.secret_file, f"{key}.secret_file", secret=True)
     secret.check()
     poster = Poster(settings.url, SEND_SECONDS, trust(settings.url, settings.ca_file, key))
-    return Webhook(poster, sign, secret, seconds=SEND_SECONDS)
+    return Webhook(poster, sign, secret, seconds=SEND_SECONDS), Changes(_TOLD, repeats=True)
 
 
-def _otlp(
-    settings: OtlpSettings, sign: Sign, lane: Callable[[Sender, Repeats | Changes], Lane]
-) -> Lane:
+def _otlp(settings: OtlpSettings, sign: Sign) -> tuple[Sender, Changes]:
     from sidecar.export.notify import otlp  # 4 MB of memory that only this output needs
 
     context = trust(settings.endpoint, settings.ca_file, "notify.otlp")
@@ -150,7 +181,7 @@ def _otlp(
         transport = otlp.Http(Poster(settings.endpoint + otlp.PATH, SEND_SECONDS, context))
     sender = otlp.Otlp(transport, sign, __version__, seconds=SEND_SECONDS)
     # Logs are not deduplicated: each change once, and rather never than twice after a restart.
-    return lane(sender, Changes(otlp.STATES, repeats=False))
+    return sender, Changes(otlp.STATES, repeats=False)
 
 
 def _unique(name: str, taken: set[str]) -> str:

@@ -4,17 +4,20 @@ How to verify one, in this order; :func:`verify` does all of it but the last:
 
 1. Take the raw body, before any parser has touched it, and the header
    ``X-Model-Probe-Signature: t=<Unix seconds>,v1=<hex>``.
-2. Compute HMAC-SHA256 of ``<t>.<body>`` with the shared secret and compare it with ``v1`` in
-   constant time (``hmac.compare_digest``): ``==`` tells an attacker, byte by byte, how far a
-   guess was right. There may be several ``v1``; one has to match.
+2. Compute HMAC-SHA256 of ``<t>.<body>`` and compare it with ``v1`` in constant time
+   (``hmac.compare_digest``): ``==`` tells an attacker, byte by byte, how far a guess was right.
+   There may be several ``v1``; one has to match. The key is the secret file's content as it stands
+   (hex is not decoded), without white space around it. While a secret is being replaced, try both.
 3. Refuse a ``t`` more than 300 s away from your clock, in both directions: within that window,
    and for no longer, somebody who recorded a message can send it again.
-4. Remember the ``id`` of the body (also the header ``Idempotency-Key``) for longer than that
-   window and take each only once. A retry has the same ``id`` and a signature of its own time.
+4. Remember the ``id`` of the body (also the header ``Idempotency-Key``) for two hours and take
+   each only once. A retry has the same ``id`` and a signature of its own time. So has what a
+   sidecar that was restarted tells again: what fires, and what resolved in the last hour.
    The header is not signed, the body is: trust the one in the body.
 
-Answer 2xx when you have it. 400, 413 and 422 mean that you will never take it: it is not sent
-again. Anything else is tried again, and what has become outdated meanwhile is left out.
+Answer 2xx when you have it, and 401 when its signature is not right. 400, 413 and 422 mean that
+you will never take it: it is not sent again. Anything else is tried again, after the other
+messages that wait, and what has become outdated meanwhile is left out.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from collections.abc import Callable, Sequence
 
 from sidecar.export.notify.post import Poster
 from sidecar.export.notify.secret import SecretFile
-from sidecar.export.notify.wording import Sign, change_id, figure, moment, plain
+from sidecar.export.notify.wording import Sign, change_id, encodable, figure, moment, plain
 from sidecar.verdicts import Alarm
 
 SCHEMA = "model-probe.alarm/1"
@@ -74,13 +77,15 @@ class Webhook:
 
 
 def message(alarm: Alarm, sign: Sign) -> dict[str, object]:
-    """The body, as plain data: fields are added within schema 1, never renamed or removed."""
+    """The body, as plain data: fields are added within schema 1, never renamed or removed. None of
+    its strings holds half a surrogate pair, for which strict parsers of JSON refuse the whole.
+    """
     return {
         "schema": SCHEMA,
         "id": change_id(alarm, sign.instance),
-        "instance": sign.instance,
-        "rule": alarm.rule,
-        "labels": dict(alarm.labels),
+        "instance": encodable(sign.instance),
+        "rule": encodable(alarm.rule),
+        "labels": {encodable(name): encodable(value) for name, value in alarm.labels},
         "state": alarm.state.value,
         "severity": alarm.severity.value,
         "since": moment(alarm.since),
@@ -89,13 +94,13 @@ def message(alarm: Alarm, sign: Sign) -> dict[str, object]:
         "known": alarm.known,
         "text": plain(alarm.text),
         "evidence": [
-            {"name": name, "value": value if _is_json(value) else figure(value)}
+            {"name": encodable(name), "value": value if _is_json(value) else figure(value)}
             for name, value in alarm.evidence
         ],
         "marks": [
             {
                 "kind": mark.kind.value,
-                "author": mark.author,
+                "author": plain(mark.author),
                 "start": moment(mark.start),
                 "end": moment(mark.end),
                 "text": plain(mark.text),

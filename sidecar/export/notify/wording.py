@@ -15,7 +15,10 @@ from sidecar.verdicts import Alarm, Mark
 
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
 _TEXT = 1_000
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+# Controls, what breaks a line, what turns the direction of writing, and halves of surrogate pairs.
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,11 @@ class Sign:
 
     def runbook(self, rule: str) -> str:
         """The link to a rule's meaning; its anchor as GitHub and MkDocs make it of a heading."""
-        return f"{self.runbook_base}#{quote(rule.lower(), safe='')}" if self.runbook_base else ""
+        return (
+            f"{self.runbook_base}#{quote(rule.lower(), safe='', errors='replace')}"
+            if self.runbook_base
+            else ""
+        )
 
 
 def plain(text: str, limit: int = _TEXT) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from sidecar.export.alarms import ordered, subject
 from sidecar.export.intake import safe_label
+from sidecar.export.page.sentences import capital
 from sidecar.state import Snapshot
-from sidecar.units import ago, count, number
+from sidecar.units import ago, count, duration, number
 from sidecar.verdicts import Alarm, AlarmState, Mark
 
 _SHOWN = 12
@@ -54,11 +55,8 @@ def _line(alarm: Alarm, now: float) -> Line:
         state=alarm.state.value,
         severity=alarm.severity.value,
         when=_when(alarm, now),
-        text=safe_label(alarm.text[:1].upper() + alarm.text[1:]),
-        evidence=" · ".join(
-            f"{safe_label(name.replace('_', ' '))} {_figure(value)}"
-            for name, value in alarm.evidence
-        ),
+        text=capital(safe_label(alarm.text)),
+        evidence=" · ".join(_evidence(name, value) for name, value in alarm.evidence),
         notes="; ".join(_notes(alarm)),
     )
 
@@ -71,8 +69,14 @@ def _when(alarm: Alarm, now: float) -> str:
     return f"firing for {ago(max(0.0, now - (alarm.fired or alarm.since)))}"
 
 
-def _figure(value: float | str) -> str:
-    return safe_label(value) if isinstance(value, str) else number(value)
+def _evidence(name: str, value: float | str) -> str:
+    """A name and its figure, with the unit where people look for it: behind the figure."""
+    words = safe_label(name.replace("_", " "))
+    if isinstance(value, str):
+        return f"{words} {safe_label(value)}"
+    if words.endswith(" seconds"):
+        return f"{words.removesuffix(' seconds')} {duration(value)}"
+    return f"{words} {number(value)}"
 
 
 def _notes(alarm: Alarm) -> list[str]:

@@ -23,6 +23,13 @@ def sentences(observations: Sequence[Observation]) -> tuple[str, ...]:
     return tuple(shown)
 
 
+def capital(text: str) -> str:
+    """With a capital at its beginning, unless it begins with a name such as ``engine:8000``: a name
+    is written as it is.
+    """
+    word = text.partition(" ")[0]
+    return f"{text[:1].upper()}{text[1:]}" if word.isalpha() else text
+
+
 def _sentence(observation: Observation) -> str:
-    text = safe_label(observation.text)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{capital(safe_label(observation.text))}."

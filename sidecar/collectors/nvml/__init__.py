@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sidecar.children import Child
 from sidecar.collectors.nvml.codes import why_blind
 from sidecar.collectors.nvml.inventory import Inventory
-from sidecar.collectors.nvml.launch import Child, child_environment, library_is_there
+from sidecar.collectors.nvml.launch import child_environment, library_is_there
 from sidecar.collectors.nvml.metrics import METRICS
-from sidecar.collectors.nvml.protocol import Message, Options
+from sidecar.collectors.nvml.protocol import Message, Options, decode
 from sidecar.signals import Absence, Event, NoData, Signal
 
 if TYPE_CHECKING:  # pydantic is half of what the child would weigh
@@ -93,20 +94,21 @@ class NvmlCollector:
             self._left = [child for child in self._left if not child.reaped.is_set()]
             if len(self._left) > _MOST_LEFT:
                 raise _hanging(self._left)
-            child = self._child = Child(self._options, self._environment, self._clock)
+            arguments = ["-m", "sidecar.collectors.nvml.child", self._options.dump()]
+            child = self._child = Child(arguments, self._environment, self._clock)
             self._left.append(child)
-        messages = child.wait(_HELLO_SECONDS)
-        if not messages:
+        lines = child.wait(_HELLO_SECONDS)
+        if not lines:
             self._say_why(child)
-        for message in messages:
-            self._take(message)
+        for line in lines:
+            self._take(decode(line))
 
     def collect(self, now: float) -> Iterable[Signal]:
         """What is known of every card, and an event for each new incident."""
         child = self._child
         if self._released or child is None:
             raise _released() if self._released else _gone(None)
-        messages = child.messages()
+        messages = [decode(line) for line in child.lines()]
         for message in messages:
             self._take(message)
         if any(message.changed for message in messages) or self._is_time_to_look():

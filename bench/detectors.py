@@ -1,8 +1,8 @@
 """How often detectors alarm on what is healthy and how soon on what is not, on made-up series.
 
-Rows: of how many days (or series with a fault) how many had an alarm, with Wilson's 95 % interval,
-and after how many minutes. Then labelled latencies of real services, where they are there. A short
-run takes a minute; ``--full`` some ten, and keeps its result in bench/results/detectors.json.
+Rows: of how many days (or hours, or faults) how many had an alarm, with Wilson's 95 % interval, and
+after how many minutes. Then labelled latencies of real services, where they are there. A short run
+takes a minute; ``--full`` some twenty, and keeps its result in bench/results/detectors.json.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import statistics
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
 
-from bench import detectors_choice, detectors_hard, detectors_rate, detectors_slo
+from bench import detectors_choice
+from bench.detectors_families import FAMILIES, Family
 
 _ROOT = Path(__file__).resolve().parents[1]
 _STORED = _ROOT / "bench" / "results" / "detectors.json"
@@ -29,29 +28,16 @@ _DATASETS = _ROOT.parent / "shared" / "datasets"
 Report = dict[str, object]
 
 
-class Scenario(Protocol):
-    """A made-up series and what counts as one trial of it."""
-
-    def trial(self, seed: int) -> Iterator[tuple[str, str, bool, float | None]]:
-        """Name, rule, whether it alarmed, after how many minutes (None: no fault, or not seen)."""
-
-
-# Scenarios, and the rounds of a short and of a full run. Detectors of drift get a line here.
-FAMILIES: tuple[tuple[Sequence[Scenario], int, int], ...] = (
-    (detectors_rate.SCENARIOS, 12, 250),
-    (detectors_slo.SCENARIOS, 3, 40),
-    (detectors_hard.SCENARIOS, 2, 100),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One rule on one scenario; ``n`` are days of a null, series with a fault of any other."""
+    """One rule on one scenario; ``n`` are days, hours or faults, as ``unit`` says."""
 
+    family: str
     scenario: str
     rule: str
     alarms: int
     n: int
+    unit: str
     lower: float
     upper: float
     delay_median_minutes: float | None
@@ -67,36 +53,42 @@ def wilson(hits: int, n: int, z: float = 1.96) -> tuple[float, float]:
     return max(0.0, low), min(1.0, high)
 
 
+Trial = tuple[bool, float | None]  # whether it alarmed, after how many minutes
+
+
 def simulate(seed: int, full: bool) -> list[Row]:
     """Round by round, every scenario once with the round's own seed."""
-    found: dict[tuple[str, str], list[tuple[bool, float | None]]] = defaultdict(list)
-    for scenarios, short, long in FAMILIES:
-        for number in range(long if full else short):
-            for scenario in scenarios:
+    rows = []
+    for family in FAMILIES:
+        found: dict[tuple[str, str, str], list[Trial]] = defaultdict(list)
+        for number in range(family.full if full else family.short):
+            for scenario in family.scenarios:
                 for name, rule, alarm, delay in scenario.trial(seed * 100_000 + number):
-                    found[name, rule].append((alarm, delay))
-    return [_row(name, rule, trials) for (name, rule), trials in found.items()]
+                    found[name, rule, scenario.unit].append((alarm, delay))
+        rows += [_row(family, *of, trials) for of, trials in found.items()]
+    return rows
 
 
-def _row(name: str, rule: str, trials: list[tuple[bool, float | None]]) -> Row:
-    hits = sum(alarm for alarm, _ in trials)
+def _row(family: Family, name: str, rule: str, unit: str, trials: list[Trial]) -> Row:
+    hits, n = sum(alarm for alarm, _ in trials), len(trials)
     delays = [delay for _, delay in trials if delay is not None]
     median, mean = (statistics.median(delays), statistics.fmean(delays)) if delays else (None, None)
-    return Row(name, rule, hits, len(trials), *wilson(hits, len(trials)), median, mean)
+    return Row(family.title, name, rule, hits, n, unit, *wilson(hits, n), median, mean)
 
 
 def tell(report: Report) -> None:
     """The report in words."""
-    print(f"{'scenario':<38}{'rule':<26} alarms of n     95 % interval   delay (median, mean)")
+    print(f"{'scenario':<54}{'rule':<26} alarms of n        95 % interval   delay (median, mean)")
     rows = report["rows"]
     assert isinstance(rows, list)
     for row in rows:
         delay = ""
         if row["delay_median_minutes"] is not None:
-            delay = f"{row['delay_median_minutes']:g}, {row['delay_mean_minutes']:.1f} min"
+            delay = f"{row['delay_median_minutes']:.3g}, {row['delay_mean_minutes']:.3g} min"
         between = f"{row['lower']:.4f}-{row['upper']:.4f}"
         print(
-            f"{row['scenario']:<38}{row['rule']:<26}{row['alarms']:>7} of {row['n']:<5} "
+            f"{row['scenario']:<54}{row['rule']:<26}{row['alarms']:>7} of {row['n']:>4} "
+            f"{row['unit']:<9}"
             f"{between:<15} {delay}"
         )
     found = report["labelled"]
@@ -144,7 +136,7 @@ def commit() -> str:
 def main() -> None:
     """Prints words, then one JSON object."""
     parser = argparse.ArgumentParser(prog="./run bench detectors", description=__doc__)
-    parser.add_argument("--full", action="store_true", help="some ten minutes; keeps the result")
+    parser.add_argument("--full", action="store_true", help="some twenty minutes; keeps the result")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--datasets", type=Path, default=_DATASETS, help="where labelled data is")
     options = parser.parse_args()
@@ -152,7 +144,8 @@ def main() -> None:
     print(f"seed {options.seed}; what is simulated: bench/detectors_*.py\n")
     rows = [asdict(row) for row in simulate(options.seed, options.full)]
     labelled = detectors_choice.report(options.datasets, options.seed)
-    report: Report = {"rows": rows, "labelled": labelled}
+    families = [{"title": family.title, "text": family.text} for family in FAMILIES]
+    report: Report = {"families": families, "rows": rows, "labelled": labelled}
     report |= {"seed": options.seed, "full": options.full, "commit": commit(), "machine": machine()}
     report["date"] = time.strftime("%Y-%m-%d", time.gmtime())
     report["seconds"] = time.monotonic() - started

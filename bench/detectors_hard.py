@@ -7,6 +7,7 @@ themselves; with a fault, it begins after half of it.
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -31,6 +32,11 @@ class Failing:
     per_second: float
     share: float
     fault: float = 0.0
+
+    @property
+    def unit(self) -> str:
+        """What is counted."""
+        return "faults" if self.fault else "hours"
 
     def trial(self, seed: int) -> Iterator[tuple[str, str, bool, float | None]]:
         """One hour."""
@@ -71,6 +77,7 @@ class Hesitating:
     median: float = 0.03
     sigma: float = 1.0
     length: int = 300
+    unit: str = "hours"
 
     def trial(self, seed: int) -> Iterator[tuple[str, str, bool, float | None]]:
         """One hour; each second every open stream is reported."""
@@ -88,7 +95,7 @@ class Hesitating:
             snapshot = Snapshot(at=float(second), started=0.0, stalls={_LEG: stall})
             verdicts = list(detector.judge(snapshot, float(second)))
             fired |= any(v.rule == STUCK.name and v.outcome is Outcome.FAIL for v in verdicts)
-        yield f"null, {self.opened} streams that hesitate", STUCK.name, fired, None
+        yield f"null, streams that hesitate, {self.opened} open", STUCK.name, fired, None
 
     def _fresh(self, rng: random.Random, at: float) -> list[float]:
         """When a stream begins, and when each of its tokens comes."""
@@ -99,8 +106,7 @@ class Hesitating:
 
 
 def _timing(stream: list[float], now: float, end: End) -> RequestTiming:
-    begun = stream[0]
-    tokens = [at for at in stream[1:] if at <= now]
+    begun, events = stream[0], max(0, bisect_right(stream, now) - 1)
     return RequestTiming(
         at=begun,
         leg=_LEG,
@@ -110,9 +116,9 @@ def _timing(stream: list[float], now: float, end: End) -> RequestTiming:
         status=200,
         end=end,
         seconds=max(0.0, now - begun),
-        ttft_seconds=tokens[0] - begun if tokens else None,
-        last_token_seconds=tokens[-1] - begun if tokens else None,
-        token_events=len(tokens),
+        ttft_seconds=stream[1] - begun if events else None,
+        last_token_seconds=stream[events] - begun if events else None,
+        token_events=events,
         streamed=True,
     )
 

@@ -70,6 +70,7 @@ class Null:
     bins: int = 2
     warm_days: int = 1
     days: int = 4
+    unit: str = "days"
 
     def trial(self, seed: int) -> Iterator[tuple[str, str, bool, float | None]]:
         """Scenario, rule, whether it alarmed, by day; there is no delay."""
@@ -95,6 +96,7 @@ class Falls:
     sigmas: tuple[float, ...] = (1.0, 2.0, 3.0, 5.0)
     minutes: int = 0
     rho: float = 0.0
+    unit: str = "faults"
 
     def trial(self, seed: int) -> Iterator[tuple[str, str, bool, float | None]]:
         """Scenario, rule, whether it alarmed within four hours, after how many minutes.
@@ -122,7 +124,7 @@ class Falls:
         return delays
 
 
-SCENARIOS: tuple[Null | Falls, ...] = (
+NULLS = (
     Null("null, iid", correlated),
     Null("null, iid, first day", correlated, warm_days=0, days=1),
     Null("null, idle half of the time", idle_half),
@@ -134,6 +136,8 @@ SCENARIOS: tuple[Null | Falls, ...] = (
     Null("null, load wanders, by half octaves", load_wanders),
     Null("null, load wanders, by octaves", load_wanders, bins=1),
     Null("null, load wanders, unconditioned", load_wanders, bins=0),
+)
+FALLS = (
     Falls("step"),
     Falls("AR(1) 0.6, step", sigmas=(3.0,), rho=0.6),
     Falls("ramp of 60 min,", sigmas=(3.0,), minutes=60),

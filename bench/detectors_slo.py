@@ -69,6 +69,7 @@ class Healthy:
 
     hourly: int
     days: int = 5
+    unit: str = "days"
 
     def trial(self, seed: int) -> Iterator[tuple[str, str, bool, float | None]]:
         """Scenario, rule, whether it alarmed, by day."""
@@ -96,6 +97,7 @@ class Failing:
 
     hourly: int
     share: float
+    unit: str = "faults"
 
     def trial(self, seed: int) -> Iterator[tuple[str, str, bool, float | None]]:
         """Scenario, rule, whether it alarmed within twelve hours, after how many minutes."""

@@ -1,64 +1,70 @@
-"""The rules on token rates as ``./run bench detectors`` runs them, and a naive one beside them."""
+"""The rules on token rates as ``./run bench detectors`` runs them, and a naive one beside them.
+
+The product's own detector and book of alarms judge every minute, so that what is published is of
+the code that ships. Only the cutting of snapshots into minutes is left out: a minute is given, not
+counted.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 
-from sidecar.detect.ewma import Chart, Lag
-from sidecar.detect.level import Entered, Level
+from bench.detectors_alarms import Alarms
+from sidecar.alarms.book import Book
+from sidecar.config import RateSettings
+from sidecar.detect import minutes
+from sidecar.detect.concurrency import half_octave
+from sidecar.detect.minutes import Series
+from sidecar.detect.rate import DOWN, OUT_OF_BAND, SHIFTED, Rate
 from sidecar.detect.runrule import RunRule
-from sidecar.verdicts import AlarmState
+from sidecar.verdicts import AlarmState, Outcome
 
 MEAN, SIGMA = 42.6, 3.8  # Qwen2-7B's, of the specification
-RULES = ("specified", "ewma", "either", "both", "naive")  # naive is the specified one, unfrozen
+EITHER, NAIVE = "either ticket", "band, learns at once"
+RULES = (OUT_OF_BAND.name, SHIFTED.name, EITHER, DOWN.name, NAIVE)
 Minute = tuple[float, int]  # tokens per second of a sequence (NaN: idle), running requests
+_WIRE = Series("wire", "", "qwen2-7b")
+_TOKENS = 9_999.0
+
+
+def _book() -> Book:
+    return Book(max_step_seconds=1.5 * minutes.MINUTE_SECONDS)
 
 
 @dataclass(slots=True)
 class Watch:
-    """The specified rule and the EWMA chart beside it, on frozen baselines: ``bins`` of them for
-    each doubling of the running requests, one in all for 0.
+    """The shipped rules on one series: ``bins`` baselines for each doubling of the running requests
+    (2: half octaves, as shipped), one in all for 0.
     """
 
     bins: int = 2
-    levels: dict[int, Level] = field(default_factory=dict)
-    chart: Chart = field(default_factory=Chart)
-    run: RunRule = field(default_factory=RunRule)
-    lag: Lag = field(default_factory=Lag)
+    rate: Rate = field(default_factory=lambda: Rate(RateSettings()))
+    alarms: Alarms = field(default_factory=lambda: Alarms(_book()))
 
-    def minute(self, at: float, value: float, running: int) -> tuple[bool, bool]:
-        """Whether each of the two alarms after an active minute."""
-        level = self.levels.setdefault(round(self.bins * math.log2(running)), Level())
-        outside, low, high = 0, False, False
-        if level.ready:
-            run = self.run.update(at, value, level.mean, level.sigma)
-            outside, low = run.count, run.alarm
-            rho = self.lag.upper
-            if rho is not None:
-                point = self.chart.update(value, level.mean, level.sigma, rho, size=level.size)
-                high = point.side is not None
-        self._learn(at, value, level, _state(low or high, outside))
-        return low, high
+    def minute(self, at: float, value: float, running: int) -> frozenset[str]:
+        """The rules that fire after a minute; NaN is an idle one."""
+        rate = None if math.isnan(value) else value
+        found = self.rate.take(
+            minutes.Minute(_WIRE, at, rate, _TOKENS, self.concurrency(running)),
+        )
+        # With no alarm in the book a round without a FAIL changes nothing, and nothing is heeded.
+        if self.alarms.book.alarms() or any(v.outcome is Outcome.FAIL for v in found):
+            self.alarms.take(found, at)
+            self.rate.heed(self.alarms.book.alarms())
+        known = self.alarms.book.alarms()
+        return frozenset(alarm.rule for alarm in known if alarm.state is AlarmState.FIRING)
 
-    def _learn(self, at: float, value: float, level: Level, state: AlarmState) -> None:
-        entered: list[Entered] = []
-        for other in self.levels.values():
-            other.follow(state, at)
-            entered.extend(other.offer(at, value) if other is level else other.settle(at))
-        for one in sorted(entered, key=lambda one: one.at):
-            self.lag.update(one.at, one.residual)
-
-
-def _state(alarm: bool, outside: int) -> AlarmState:
-    if alarm:
-        return AlarmState.FIRING
-    return AlarmState.PENDING if outside else AlarmState.INACTIVE
+    def concurrency(self, running: int) -> int:
+        """The bin that so many requests fall into."""
+        if self.bins == 2:
+            return half_octave(running)
+        return int(2 ** round(math.log2(max(1, running)))) if self.bins else 1
 
 
 @dataclass(slots=True)
 class Naive:
-    """The specified rule on a plain moving average, λ 0.1, which learns every minute at once."""
+    """The specified band on a plain moving average, λ 0.1, which learns every minute at once."""
 
     mean: float = MEAN
     variance: float = SIGMA**2
@@ -82,11 +88,11 @@ class Monitor:
     flags: tuple[bool, ...] = (False,) * len(RULES)
 
     def minute(self, number: int, minute: Minute) -> tuple[bool, ...]:
-        """An idle minute has no value and changes nothing."""
+        """What fires after a minute."""
         value, running = minute
-        if not math.isnan(value):
-            at = 60.0 * number
-            specified, ewma = self.watch.minute(at, value, running)
-            either, both = specified or ewma, specified and ewma
-            self.flags = (specified, ewma, either, both, self.naive.minute(at, value))
+        at = 60.0 * number
+        firing = self.watch.minute(at, value, running)
+        naive = self.flags[-1] if math.isnan(value) else self.naive.minute(at, value)
+        outside, shifted = OUT_OF_BAND.name in firing, SHIFTED.name in firing
+        self.flags = (outside, shifted, outside or shifted, DOWN.name in firing, naive)
         return self.flags

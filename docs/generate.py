@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from docs.alarms_page import page as alarms_of
+from docs.detectors_page import page as detectors_of
 from docs.engines_page import page
 from sidecar import traffic, watch
 from sidecar.app import declared_metrics
@@ -46,6 +47,9 @@ def metrics_page() -> str:
             m for m in declared if m.name.startswith(("modelprobe_pressure_", "modelprobe_cgroup_"))
         ],
         "Kernel probes": [m for m in declared if m.name.startswith("modelprobe_probe_")],
+        "Latencies against earlier days": [
+            m for m in declared if m.name.startswith("modelprobe_drift_")
+        ],
         "Alarms": [*watch.METRICS, *alarms.METRICS, *notify.METRICS],
         "The sidecar itself": own.METRICS,
     }
@@ -137,6 +141,11 @@ def engines_page() -> str:
     return page(_MARK)
 
 
+def detectors_page() -> str:
+    """How drift of latencies is judged, with error rates."""
+    return detectors_of(_MARK)
+
+
 def alarms_page() -> str:
     """What each alarm means and what to do."""
     return alarms_of(_MARK)
@@ -144,6 +153,7 @@ def alarms_page() -> str:
 
 PAGES = {
     "alarms.md": alarms_page,
+    "detectors.md": detectors_page,
     "metrics.md": metrics_page,
     "configuration.md": configuration_page,
     "engines.md": engines_page,

@@ -18,9 +18,10 @@ from typing import NoReturn
 import structlog
 import uvicorn
 
-from sidecar import __version__, traffic, watch
+from sidecar import __version__, bucket_recorder, traffic, watch
 from sidecar.addresses import split_address
-from sidecar.collectors import COLLECTORS, Collector
+from sidecar.collectors import COLLECTORS, Collector, analyst
+from sidecar.collectors.analyst import Analyst, AnalystCollector
 from sidecar.config import ConfigError, Settings
 from sidecar.detect.slo import objectives
 from sidecar.engines import canonical
@@ -60,20 +61,21 @@ def configure_logging(level: str) -> None:
     )
 
 
-def make_collectors(settings: Settings) -> list[Collector]:
-    """Every collector that the settings ask for, in the order of the table."""
+def make_collectors(settings: Settings, analyst: Analyst | None = None) -> list[Collector]:
+    """Every collector that the settings ask for, in the order of the table, and the analyst's."""
     found: list[Collector] = []
     for entry in COLLECTORS.values():
         module, _, attribute = entry.partition(":")
         factory: Callable[[Settings], Iterable[Collector]]
         factory = getattr(import_module(module), attribute)
         found.extend(factory(settings))
-    return found
+    return found if analyst is None else [*found, AnalystCollector(analyst)]
 
 
 def declared_metrics() -> tuple[Metric, ...]:
     """Every metric that can be exported, without those of the exporter itself."""
-    found = {metric.name: metric for metric in (*traffic.METRICS, *watch.METRICS, *notify.METRICS)}
+    parts = (traffic, bucket_recorder, watch, notify, analyst)
+    found = {metric.name: metric for part in parts for metric in part.METRICS}
     for entry in COLLECTORS.values():
         module = import_module(entry.partition(":")[0])
         found.update((metric.name, metric) for metric in module.METRICS)
@@ -114,10 +116,13 @@ class App:
         self._listener = bind(self._settings.export.listen)
         limit = self._settings.export.max_label_sets
         wanted = objectives(self._settings.slo)
-        state = State(time.time(), PLOTTED, limit, time.monotonic(), wanted)
+        self._analyst = Analyst(self._settings) if self._settings.drift.enabled else None
+        slots = None if self._analyst is None else self._analyst.put
+        most = self._settings.drift.max_series
+        state = State(time.time(), PLOTTED, limit, time.monotonic(), wanted, slots, most)
         self._routes = routes(self._settings.notify)
         self._watch = Watch(self._settings, self._routes)
-        collectors = make_collectors(self._settings)
+        collectors = make_collectors(self._settings, self._analyst)
         self.pipeline = Pipeline(collectors, state, judge=self._watch.judge)
         self._asked: queue.SimpleQueue[int] = queue.SimpleQueue()
 
@@ -151,6 +156,8 @@ class App:
         _end_on_signal(server)
         server.run(sockets=[self._listener])
         stuck = self.pipeline.stop()
+        if self._analyst is not None:
+            self._analyst.stop()
         if stuck:
             log.warning("left in a call", collectors=stuck)
         stuck = self._routes.stop()
@@ -179,9 +186,11 @@ class App:
     def _reload(self) -> None:
         try:
             settings = self._load()
-            collectors = make_collectors(settings)
+            collectors = make_collectors(settings, self._analyst)
             renewed = settings.notify != self._settings.notify
-            outlet = routes(settings.notify) if renewed else self._routes
+            outlet = self._routes
+            if renewed:
+                outlet = routes(settings.notify, before=outlet)
         except ConfigError as error:
             log.warning("reload refused, the old settings stay", problem=str(error))
             return
@@ -192,6 +201,8 @@ class App:
             log.warning("export settings change at a restart only")
         if settings.slo.objectives != self._settings.slo.objectives:
             log.warning("objectives change at a restart only")
+        if settings.drift != self._settings.drift:
+            log.warning("drift settings change at a restart only")
         configure_logging(settings.log_level)
         self.pipeline.replace(collectors)
         self._watch.reconfigure(settings, outlet)

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from sidecar import __version__
-from sidecar.commands import history
+from sidecar.commands import baseline, diff, history
 from sidecar.commands.mark import mark
 from sidecar.config import ConfigError, Settings, load
 
@@ -23,6 +23,8 @@ cli = typer.Typer(
 )
 cli.add_typer(mark, name="mark")
 history.register(cli)
+baseline.register(history.baseline)
+diff.register(cli)
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", "-c", help="YAML file; the environment wins over it.")
 ]

@@ -45,9 +45,13 @@ class Record:
     squares: array[float] = field(default_factory=lambda: array("d", bytes(8 * THRESHOLDS)))
 
     def merge(self, other: Record) -> None:
-        """Adds what another stretch held; blocks stay blocks."""
+        """Adds what another stretch held; blocks stay blocks. OverflowError, and nothing has
+        changed, where it would come to hold 2**63.
+        """
+        import numpy as np
+
         self.hist.merge(other.hist)
-        pairs = zip(self.strata, other.strata, strict=True)
-        self.strata = [array("q", map(int.__add__, a, b)) for a, b in pairs]
+        for mine, theirs in zip(self.strata, other.strata, strict=True):
+            np.frombuffer(mine, dtype=np.int64)[:] += np.frombuffer(theirs, dtype=np.int64)
         self.blocks += other.blocks
-        self.squares = array("d", map(float.__add__, self.squares, other.squares))
+        np.frombuffer(self.squares)[:] += np.frombuffer(other.squares)

@@ -12,25 +12,29 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from sidecar import gaps
+from sidecar.bucketed import Bucketed
 from sidecar.evaluation import Series
 from sidecar.loghist import OVER, cell
 from sidecar.record import BLOCK_SECONDS, SLOT_SECONDS, STRATA, THRESHOLDS, Record, step_of
-from sidecar.signals import End, RequestTiming
+from sidecar.signals import End, Leg, RequestTiming
 from sidecar.windows import failed
 
 MAX_SERIES = 300
 OTHER = "other"
 _CLOCK_SECONDS = 2.0  # that the wall clock may drift from the monotonic one within a slot
 _BYTES_A_TOKEN = 4  # of an answer that comes whole: only its order of magnitude counts
+# A gap came as the bucket of 6 % that it lies in; all of a bucket count in one cell.
+_GAP_CELLS = tuple(cell(gaps.middle_seconds(bucket)) for bucket in range(gaps.BUCKETS))
 Key = tuple[str, str, str]
-Open = tuple[str, str, str, float]  # signal, leg, server, age in seconds
+Open = tuple[str, Leg, str, float]  # signal, leg, server, age in seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
     """What ended from ``start`` to ``end`` (Unix seconds), by series. ``waiting`` are ages of
     requests that are open at its end: they will have taken longer than that. ``steady`` is False
-    when the clock was set meanwhile, or the slot began with the process.
+    when the clock was set meanwhile, the slot began with the process or with such a step, or it was
+    closed more than a block late. ``buckets`` are what engines themselves counted.
     """
 
     start: float
@@ -38,6 +42,7 @@ class Slot:
     steady: bool
     records: Mapping[Series, Record]
     waiting: Mapping[Series, tuple[float, ...]] = field(default_factory=dict)
+    buckets: Mapping[Series, Bucketed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +71,16 @@ class _Open:
 
 
 class Recorder:
-    """The open slot. ``roll`` closes it; times are Unix seconds and monotonic ones."""
+    """The open slot. ``roll`` closes it; times are Unix seconds and monotonic ones.
+
+    Series beyond ``max_series`` share one a signal and leg, ``other``, and ``folded`` is how many
+    durations went there. A series keeps its place while each slot has something of it.
+    """
 
     def __init__(self, max_series: int = MAX_SERIES) -> None:
         self._max = max_series
         self._open: dict[Key, _Open] = {}
+        self._placed: set[Key] = set()
         self._watched: dict[Key, Exceedances] = {}
         self._start: tuple[float, float] | None = None
         self._block_end = self._slot_end = 0.0
@@ -78,8 +88,12 @@ class Recorder:
         self.folded = 0
 
     def add(self, timing: RequestTiming) -> None:
-        """Takes in one ended LLM request."""
+        """Takes in one ended LLM request. A wrong one (4xx) is answered at once whatever the server
+        does, so that a burst of them would look like an improvement: it has no latency.
+        """
         bad, leg, server = failed(timing), timing.leg.value, timing.server
+        if not bad and (timing.status or 200) >= 400:
+            return
         if timing.ttft_seconds is not None:
             self._put(("ttft", leg, server), cell(timing.ttft_seconds), _asked(timing))
         elif bad:
@@ -91,24 +105,31 @@ class Recorder:
         elif timing.end is End.COMPLETE:
             self._put(("duration", leg, server), cell(timing.seconds), _answered(timing))
         for bucket, count in timing.gaps:
-            self._put(("itl", leg, server), cell(gaps.middle_seconds(bucket)), 0, count)
+            self._put(("itl", leg, server), _GAP_CELLS[bucket], 0, count)
 
     def _put(self, key: Key, where: int, stratum: int, times: int = 1) -> None:
-        into = self._open.get(key) or self._new(key)
+        place = key if key in self._open else self._place(key)
+        self.folded += times if place is not key else 0
+        into = self._open.get(place)
+        if into is None:
+            into = self._open[place] = _Open()
         into.record.hist.counts[where] += times
         step = step_of(where)
         into.record.strata[stratum][step] += times
         into.block[step] += times
-        seen = self._watched.get(key)
+        seen = self._watched.get(place)
         if seen is not None:
-            over = times if where > seen.threshold else 0
-            self._watched[key] = Exceedances(seen.threshold, seen.n + times, seen.exceeding + over)
+            above = times if where > seen.threshold else 0
+            self._watched[place] = Exceedances(
+                seen.threshold, seen.n + times, seen.exceeding + above
+            )
 
-    def _new(self, key: Key) -> _Open:
-        if len(self._open) >= self._max and key[2] != OTHER:
-            self.folded += 1
-            key = (key[0], key[1], OTHER)
-        return self._open.setdefault(key, _Open())
+    def _place(self, key: Key) -> Key:
+        if key not in self._placed and key[2] != OTHER:
+            if len(self._placed) >= self._max:
+                return key[0], key[1], OTHER
+            self._placed.add(key)
+        return key
 
     def watch(self, series: Series, threshold: int | None) -> None:
         """Counts from now on what lies above this cell; None ends it."""
@@ -135,13 +156,15 @@ class Recorder:
                 self._block_end = _next(now, BLOCK_SECONDS)
             return None
         self._end_blocks()
+        late = now >= self._slot_end + BLOCK_SECONDS
         slot = Slot(
             start=start,
-            end=start + (clock - started),
-            steady=self._whole and not stepped,
+            end=start + (clock - started) if stepped else now,
+            steady=self._whole and not stepped and not late,
             records={Series(*key): one.record for key, one in self._open.items()},
-            waiting=_by_series(waiting),
+            waiting=self._by_series(waiting),
         )
+        self._placed = {key for key in self._open if key[2] != OTHER}
         self._open = {}
         self._begin(now, clock, whole=not stepped)
         return slot
@@ -156,16 +179,15 @@ class Recorder:
         for one in self._open.values():
             one.end_block()
 
+    def _by_series(self, waiting: Iterable[Open]) -> dict[Series, tuple[float, ...]]:
+        found: dict[Key, list[float]] = {}
+        for signal, leg, server, age in waiting:
+            found.setdefault(self._place((signal, leg.value, server)), []).append(age)
+        return {Series(*key): tuple(ages) for key, ages in found.items()}
+
 
 def _next(now: float, seconds: float) -> float:
     return (now // seconds + 1) * seconds
-
-
-def _by_series(waiting: Iterable[Open]) -> dict[Series, tuple[float, ...]]:
-    found: dict[Series, list[float]] = {}
-    for *key, age in waiting:
-        found.setdefault(Series(*key), []).append(age)
-    return {series: tuple(ages) for series, ages in found.items()}
 
 
 def _asked(timing: RequestTiming) -> int:

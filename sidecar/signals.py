@@ -1,6 +1,6 @@
 """The only vocabulary of the sidecar: what collectors say, and how what is missing is named.
 
-Imports nothing but the standard library, so that every other module may import it. Times are
+Imports nothing of ours but the words of an evaluation, so that every other module may import it. Times are
 Unix seconds unless a name ends in ``_monotonic``; durations are seconds; sizes are bytes.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from sidecar.evaluation import Evaluation
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -155,7 +157,7 @@ class Observation:
     text: str
 
 
-Signal = Sample | Histogram | RequestTiming | Event | OpenRequests | Observation
+Signal = Sample | Histogram | RequestTiming | Event | OpenRequests | Observation | Evaluation
 
 
 class Absence(StrEnum):

@@ -7,12 +7,16 @@ when it goes blind: an old number is worse than none.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from sidecar.bucket_recorder import BucketRecorder
+from sidecar.evaluation import ENGINE, Evaluation, Series
 from sidecar.ledger import Ledger, Span, Tally
+from sidecar.loghist import cell
 from sidecar.objectives import Objective, Score
+from sidecar.recorder import MAX_SERIES, Exceedances, Slot
 from sidecar.signals import (
     CollectorState,
     CollectorStatus,
@@ -92,6 +96,8 @@ class Snapshot:
     scores: Mapping[str, Score] = field(default_factory=lambda: MappingProxyType({}))
     tallies: Mapping[Leg, Tally] | None = None  # of the wire since the start; None: tap blind
     stalls: Mapping[Leg, Stall] | None = None  # open streams that stand still; None: tap blind
+    evaluations: tuple[Evaluation, ...] = ()  # of latencies against earlier days
+    exceedances: Mapping[Series, Exceedances] = field(default_factory=lambda: MappingProxyType({}))
     spans: Mapping[str, Span] = field(default_factory=lambda: MappingProxyType({}))
     capped: int = 0  # signals folded into `other` or dropped by a cap since the start
     _index: dict[str, list[Sample | Histogram]] = field(
@@ -132,13 +138,15 @@ class _Batch:
     samples: dict[SeriesKey, Sample | Histogram]
     rates: dict[SeriesKey, float]
     observations: tuple[Observation, ...]
+    evaluations: tuple[Evaluation, ...] = ()
 
 
 class State:
     """Accumulates signals.
 
     ``started`` is Unix time, ``clock`` the monotonic time of the same moment (by default the same
-    number). ``plotted`` names the metrics that get a history beside the wire's.
+    number). ``plotted`` names the metrics that get a history beside the wire's. ``slots`` takes
+    each slot of latencies when it ends, of ``max_series``, and must not wait.
     """
 
     def __init__(
@@ -148,17 +156,23 @@ class State:
         max_label_sets: int = 1_000,
         clock: float | None = None,
         objectives: tuple[Objective, ...] = (),
+        slots: Callable[[Slot], None] | None = None,
+        max_series: int = MAX_SERIES,
     ) -> None:
+        self._slots = slots
         self._started = started
         self._since = started if clock is None else clock
         self._plotted = plotted
         self._levels = {p.metric for p in plotted if not p.metric.endswith("_total")}
         self._max = max_label_sets
-        self._traffic = Traffic(min(max_label_sets, 50), objectives=objectives)
+        self._traffic = Traffic(
+            min(max_label_sets, 50), objectives=objectives, max_series=max_series
+        )
         self._batches: dict[str, _Batch] = {}
         self._history: dict[str, deque[tuple[float, float | None]]] = {}
         self._events: deque[Event] = deque(maxlen=_EVENTS)
         self._ledgers: dict[str, Ledger] = {}
+        self._buckets = BucketRecorder()
         self._sequence = 0
         self._capped = 0
 
@@ -171,11 +185,14 @@ class State:
             self._traffic.watch(at)
         series: list[Sample | Histogram] = []
         observations: list[Observation] = []
+        evaluations: list[Evaluation] = []
         for signal in signals:
             if isinstance(signal, Sample | Histogram):  # nearly all are
                 series.append(signal)
             elif isinstance(signal, Observation):
                 observations.append(signal)
+            elif isinstance(signal, Evaluation):
+                evaluations.append(signal)
             else:
                 self._note(signal, at)
         samples = {(one.metric, one.labels): one for one in self._within_cap(series)}
@@ -183,8 +200,11 @@ class State:
             counters = dict(_counters(samples))
             ledger = self._ledgers.setdefault(collector, Ledger())
             ledger.note(at, counters, self._traffic.tallies())
+            self._buckets.note(samples.values(), at)
         rates = _rates(self._batches.get(collector), samples, at)
-        self._batches[collector] = _Batch(at, samples, rates, tuple(observations[:_OBSERVATIONS]))
+        self._watch_thresholds(evaluations)
+        told = tuple(observations[:_OBSERVATIONS])
+        self._batches[collector] = _Batch(at, samples, rates, told, tuple(evaluations))
 
     def _note(self, signal: RequestTiming | OpenRequests | Event, at: float) -> None:
         if isinstance(signal, RequestTiming):
@@ -193,6 +213,14 @@ class State:
             self._traffic.set_open(signal, at)
         else:
             self._events.append(signal)
+
+    def _watch_thresholds(self, evaluations: list[Evaluation]) -> None:
+        """Between evaluations, what lies above their thresholds is counted request by request."""
+        for one in evaluations:
+            if one.series.leg == ENGINE:
+                continue  # no request of it is seen
+            where = None if one.tail is None else cell(one.tail.threshold)
+            self._traffic.recorder.watch(one.series, where)
 
     def _within_cap(self, series: list[Sample | Histogram]) -> list[Sample | Histogram]:
         if len(series) <= self._max:
@@ -221,9 +249,15 @@ class State:
         ``now`` is Unix time, ``clock`` the monotonic one (by default the same).
         """
         clock = now if clock is None else clock
+        slot = self._traffic.roll(now, clock)
+        if slot is not None:
+            slot = replace(slot, buckets=self._buckets.take(clock))
+            if self._slots is not None:
+                self._slots(slot)
         windows = tuple(self._traffic.window(leg, clock) for leg in Leg)
         samples = [s for batch in self._batches.values() for s in batch.samples.values()]
         samples.extend(self._traffic.signals(windows))
+        samples.extend(self._buckets.signals())
         rates = {key: r for batch in self._batches.values() for key, r in batch.rates.items()}
         self._remember(now, clock, statuses, samples, rates)
         self._sequence += 1
@@ -243,6 +277,8 @@ class State:
             scores=self._traffic.scores.read(),
             tallies=self._traffic.tallies(),
             stalls=self._traffic.stalls(clock),
+            evaluations=tuple(e for batch in self._batches.values() for e in batch.evaluations),
+            exceedances=self._traffic.recorder.exceedances(),
             spans=self._spans(),
             capped=self._capped + self._traffic.folded,
         )

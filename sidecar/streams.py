@@ -8,6 +8,7 @@ brought before anybody watched is credited to no moment.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sidecar.signals import End, Leg, RequestTiming
@@ -16,7 +17,9 @@ _MAX_OPEN = 5_000
 _FRESH_SECONDS = 3.5  # open requests are reported once a second, the oldest 256 of them
 STUCK_SECONDS, STUCK_GAPS = 5.0, 5.0
 QUIET_SECONDS, QUIET_WAITS, QUIET_OPEN = 60.0, 5.0, 2
+QUIET_LONGEST = 2.0  # times the longest wait of late
 _WAIT_WEIGHT = 0.05  # of one request in the usual wait
+_FORGET_SECONDS = 3_600.0  # in which the longest wait of late halves
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,9 @@ class Stall:
 
     ``waiting`` have not begun. A wait may be a queue, a long prefill or an answer that comes whole,
     so they count only where the leg as a whole brings nothing: ``quiet_seconds`` is for how long it
-    has had two requests open or more and not one token or good end, and 0 up to 60 s and up to five
-    times the usual wait.
+    has had two requests open or more and not one token or good end, and 0 up to 60 s, up to five
+    times the usual wait and up to twice ``longest_wait``, which is that of the last hours: short
+    chats between them make long answers no rarer.
     """
 
     followed: int
@@ -44,6 +48,7 @@ class Stall:
     longest_seconds: float
     waiting: int = 0
     quiet_seconds: float = 0.0
+    longest_wait: float = 0.0
 
 
 @dataclass(slots=True)
@@ -52,6 +57,7 @@ class _Stream:
     decode_seconds: float
     silent_seconds: float
     told: float
+    seconds: float = 0.0
 
 
 Key = tuple[Leg, str, float]
@@ -65,6 +71,7 @@ class Streams:
         self._since = -math.inf
         self._quiet_since: dict[Leg, float] = {}
         self._usual_wait: dict[Leg, float] = {}
+        self._longest_wait: dict[Leg, tuple[float, float]] = {}  # and when it was
 
     def watch(self, now: float) -> None:
         """From now on every request is told of, those that are open already too."""
@@ -86,12 +93,12 @@ class Streams:
             self._quiet_since[timing.leg] = now
         if timing.end is not End.OPEN:
             self._open.pop(key, None)
-            self._learn_wait(timing)
+            self._learn_wait(timing, now)
         elif before is None and len(self._open) >= _MAX_OPEN:
             return Progress()  # its end will tell all of it at once
         else:
             silent = timing.seconds - (timing.last_token_seconds or timing.seconds)
-            self._open[key] = _Stream(events, spent, silent, now)
+            self._open[key] = _Stream(events, spent, silent, now, timing.seconds)
         if before is None and timing.seconds > now - self._since:
             return Progress()  # nobody knows how much of it came since
         fresh = events - known.token_events
@@ -109,22 +116,40 @@ class Streams:
         silences = [s.silent_seconds for s in begun if s.silent_seconds > _patience(s)]
         longest = max(silences, default=0.0)
         waiting, quiet = len(fresh) - len(begun), self._quiet(leg, len(fresh), now)
-        return Stall(len(begun), len(silences), longest, waiting, quiet)
+        wait = self._longest(leg, now)
+        return Stall(len(begun), len(silences), longest, waiting, quiet, wait)
 
     def _quiet(self, leg: Leg, open_requests: int, now: float) -> float:
         if open_requests < QUIET_OPEN:
             self._quiet_since.pop(leg, None)
             return 0.0
         quiet = now - self._quiet_since.setdefault(leg, now)
-        patience = max(QUIET_SECONDS, QUIET_WAITS * self._usual_wait.get(leg, 0.0))
+        usual = QUIET_WAITS * self._usual_wait.get(leg, 0.0)
+        patience = max(QUIET_SECONDS, usual, QUIET_LONGEST * self._longest(leg, now))
         return quiet if quiet > patience else 0.0
 
-    def _learn_wait(self, timing: RequestTiming) -> None:
+    def _longest(self, leg: Leg, now: float) -> float:
+        wait, at = self._longest_wait.get(leg, (0.0, now))
+        return float(wait * 0.5 ** ((now - at) / _FORGET_SECONDS))
+
+    def _learn_wait(self, timing: RequestTiming, now: float) -> None:
         if not _well_ended(timing):
             return
         wait = timing.seconds if timing.ttft_seconds is None else timing.ttft_seconds
         usual = self._usual_wait.get(timing.leg, wait)
         self._usual_wait[timing.leg] = usual + _WAIT_WEIGHT * (wait - usual)
+        if wait >= self._longest(timing.leg, now):
+            self._longest_wait[timing.leg] = (wait, now)
+
+    def waiting(self, now: float) -> Iterator[tuple[str, Leg, str, float]]:
+        """What open requests have taken so far: signal, leg, server and seconds, by each request's
+        last report.
+        """
+        for (leg, server, _), stream in self._open.items():
+            if now - stream.told <= _FRESH_SECONDS:
+                yield "duration", leg, server, stream.seconds
+                if not stream.token_events:
+                    yield "ttft", leg, server, stream.seconds
 
     def tidy(self, now: float) -> None:
         """Drops requests that are not reported any more and of whose end nothing was told."""

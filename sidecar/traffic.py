@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from sidecar import ended, paths
+from sidecar import ended, paths, recorder
 from sidecar.ended import DURATION, EVENTS, ITL, REQUESTS, TTFT, Ended
 from sidecar.ledger import Tally
 from sidecar.objectives import Objective, Scores
@@ -56,6 +56,7 @@ class Traffic:
         max_servers: int = 50,
         history_seconds: int = 300,
         objectives: tuple[Objective, ...] = (),
+        max_series: int = recorder.MAX_SERIES,
     ) -> None:
         self._ended = Ended(max_servers)
         self._slots: dict[Leg, deque[Slot]] = {leg: deque(maxlen=history_seconds) for leg in Leg}
@@ -63,6 +64,7 @@ class Traffic:
         self._recent_ttft: dict[Leg, deque[float]] = {leg: deque(maxlen=20_000) for leg in Leg}
         self._streams = Streams()
         self.scores = Scores(objectives)
+        self.recorder = recorder.Recorder(max_series)
         self._open: dict[Leg, tuple[float, OpenRequests]] = {}
         self._tallies: dict[Leg, Tally] = {}
         self._watching_since: float | None = None
@@ -70,7 +72,7 @@ class Traffic:
     @property
     def folded(self) -> int:
         """How often a cap folded something into ``other``."""
-        return self._ended.folded
+        return self._ended.folded + self.recorder.folded
 
     def watch(self, now: float) -> None:
         """The tap sees: what it does not report from now on did not happen."""
@@ -103,6 +105,7 @@ class Traffic:
         self._ended.add(timing, generates)
         if generates:
             self._add_generation(timing, now)
+            self.recorder.add(timing)
 
     def _add_progress(self, timing: RequestTiming, now: float) -> None:
         """Credits token events and gaps to the second in which they were reported."""
@@ -146,6 +149,10 @@ class Traffic:
             return None
         self._streams.tidy(now)
         return {leg: self._streams.stall(leg, now) for leg in self.legs()}
+
+    def roll(self, wall: float, now: float) -> recorder.Slot | None:
+        """The slot of latencies that ended by now (``wall`` is Unix time), if one did."""
+        return self.recorder.roll(wall, now, self._streams.waiting(now))
 
     def tallies(self) -> Mapping[Leg, Tally] | None:
         """What was counted since the start, by leg; None while the tap is blind."""

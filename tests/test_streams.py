@@ -230,6 +230,16 @@ def test_where_answers_take_long_the_quiet_may_too() -> None:
     assert waiting(streams, 152.0).quiet_seconds > 150.0
 
 
+def test_one_long_answer_among_short_ones_is_remembered_for_hours() -> None:
+    """Twice the longest wait of late, which halves in an hour, however many chats came since."""
+    streams = Streams()
+    streams.report(report(0, at=7.0, seconds=90.0, end=End.COMPLETE), 0.0)
+    for i in range(200):
+        streams.report(report(3, at=100.0 + i, end=End.COMPLETE), 1.0)
+    assert [waiting(streams, at).quiet_seconds for at in (2.0, 170.0)] == [0.0, 0.0]
+    assert waiting(streams, 182.5).quiet_seconds > 174.0
+
+
 def test_quiet_is_not_known_of_a_blind_tap() -> None:
     """What came meanwhile was not seen."""
     streams = Streams()

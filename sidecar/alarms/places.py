@@ -16,7 +16,8 @@ from sidecar.alarms.states import StoreState, Unusable
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION_ID = slice(68, 72)  # www.sqlite.org/fileformat.html, big-endian
 _HEADER_BYTES = 100
-_SUFFIXES = ("", "-wal", "-shm", "-journal", ".lock")
+LOCK, ANALYST_LOCK = ".lock", ".analyst.lock"  # of the sidecar, and of its analyst
+_SUFFIXES = ("", "-wal", "-shm", "-journal", LOCK, ANALYST_LOCK)
 _SET_ASIDE = 3  # damaged files kept; with more than these the disk is the matter
 
 
@@ -69,12 +70,12 @@ def close_to_others(path: Path) -> None:
         path.chmod(0o600)
 
 
-def hold(path: Path) -> int:
-    """Locks the file for this sidecar until the descriptor returned is closed or the process ends,
-    however it ends. Commands that only add marks do not need the lock.
+def hold(path: Path, suffix: str = LOCK) -> int:
+    """Locks the file for this sidecar, or another part of it for its analyst, until the descriptor
+    returned is closed or the process ends, however it ends. Commands that only add do not need it.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    lock = os.open(sibling(path, ".lock"), flags, 0o600)
+    lock = os.open(sibling(path, suffix), flags, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

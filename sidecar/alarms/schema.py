@@ -34,9 +34,21 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX marks_ends ON marks (ends)",
         "CREATE TABLE levels (key TEXT PRIMARY KEY, payload TEXT NOT NULL, updated REAL NOT NULL)",
     ),
+    # Latencies of every series; what the keys are is said in sidecar/analyst/rows.py.
+    (
+        "CREATE TABLE drift_series (id INTEGER PRIMARY KEY, name TEXT NOT NULL)",
+        "CREATE TABLE drift_slots (key INTEGER PRIMARY KEY, used INTEGER NOT NULL,"
+        " frozen INTEGER NOT NULL, record BLOB NOT NULL)",
+        "CREATE TABLE drift_hours (key INTEGER PRIMARY KEY, used INTEGER NOT NULL,"
+        " frozen INTEGER NOT NULL, record BLOB NOT NULL)",
+        "CREATE TABLE drift_buckets (slot INTEGER PRIMARY KEY, page BLOB NOT NULL)",
+    ),
 )
-# Those of the first version; a later one may add to them.
-_TABLES = frozenset({"meta", "alarms", "transitions", "marks", "levels"})
+# Which tables each version added.
+_TABLES = (
+    frozenset({"meta", "alarms", "transitions", "marks", "levels"}),
+    frozenset({"drift_series", "drift_slots", "drift_hours", "drift_buckets"}),
+)
 
 
 def connect(path: Path, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
@@ -74,7 +86,7 @@ def recognise(connection: sqlite3.Connection, path: Path, latest: int = len(MIGR
         raise Unusable(StoreState.FOREIGN, f"{path} is a database of another application")
     if version > latest:
         raise Unusable(StoreState.NEWER, f"{path} is of version {version}, this one knows {latest}")
-    if version < 1 or not tables >= _TABLES:
+    if version < 1 or not tables >= frozenset().union(*_TABLES[:version]):
         raise Unusable(StoreState.CORRUPT, f"{path} lacks tables")
     return version
 

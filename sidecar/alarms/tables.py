@@ -58,7 +58,18 @@ def apply(connection: sqlite3.Connection, change: Change, now: float) -> None:
 
 def touch(connection: sqlite3.Connection, key: str, now: float) -> None:
     """Notes when something was last done."""
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, str(now)))
+    note(connection, key, str(now))
+
+
+def note(connection: sqlite3.Connection, key: str, text: str) -> None:
+    """Keeps a text by key, instead of what was kept by it before."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, text))
+
+
+def noted(connection: sqlite3.Connection, key: str) -> str:
+    """What is kept by a key; empty if nothing is."""
+    found = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return str(found[0]) if found else ""
 
 
 def standings(connection: sqlite3.Connection) -> tuple[tuple[Standing, ...], int]:

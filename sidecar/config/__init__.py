@@ -11,6 +11,7 @@ from sidecar.config.alarms import (
     RateSettings,
     SloSettings,
 )
+from sidecar.config.drift import DriftSettings
 from sidecar.config.loading import from_values, load
 from sidecar.config.notify import NotifySettings
 from sidecar.config.section import ConfigError
@@ -31,6 +32,7 @@ __all__ = [
     "AlarmSettings",
     "CgroupSettings",
     "ConfigError",
+    "DriftSettings",
     "ExportSettings",
     "GpuSettings",
     "KmsgSettings",

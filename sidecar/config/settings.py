@@ -13,6 +13,7 @@ from pydantic_settings import (
 
 from sidecar.addresses import listen_address
 from sidecar.config.alarms import AlarmSettings, RateSettings, SloSettings
+from sidecar.config.drift import DriftSettings
 from sidecar.config.notify import NotifySettings
 from sidecar.config.section import Section
 from sidecar.config.sources import (
@@ -58,6 +59,7 @@ class Settings(BaseSettings):
     pressure: PressureSettings = PressureSettings()
     slo: SloSettings = SloSettings()
     rate: RateSettings = RateSettings()
+    drift: DriftSettings = DriftSettings()
     alarms: AlarmSettings = AlarmSettings()
     notify: NotifySettings = NotifySettings()
     export: ExportSettings = ExportSettings()

@@ -16,6 +16,7 @@ DETECTORS: dict[str, str] = {
     "devices": "sidecar.detect.devices",
     "slo": "sidecar.detect.slo",
     "rate": "sidecar.detect.rate",
+    "drift": "sidecar.detect.drift",
 }
 
 

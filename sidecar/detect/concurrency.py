@@ -10,8 +10,8 @@ def half_octave(at_once: float) -> int:
 
     Middles are powers of √2, so that a full batch of 8 is in the middle of its bin and not on an
     edge, where a mean of 7.9 would change the baseline. Within an octave a sequence slows down by a
-    third or more (from 121 to 51 tok/s between 1 and 8 at once, measured): with octaves, load that
-    only wanders raised four times as many false alarms (`./run bench detectors`, "load wanders").
+    third or more (from 121 to 51 tok/s between 1 and 8 at once, measured), so that a baseline of
+    whole octaves would hide a fall by a quarter.
     """
     if not at_once > 1:  # also of what is no number
         return 1

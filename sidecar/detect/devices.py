@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from sidecar.collectors.nvml.metrics import EXPECTED, PRESENT
 from sidecar.config import Settings
@@ -15,7 +16,7 @@ from sidecar.verdicts import Rule, Severity, Verdict
 LOST = Rule(
     "GpuLost",
     Severity.PAGE,
-    "A GPU does not answer, or the driver says that it is lost.",
+    "The driver says that a GPU is lost, or a call of it has not come back for 20 s.",
     "Drain the node. Xids in the kernel's log say what came first.",
     hold_seconds=5.0,
     clear_seconds=30.0,
@@ -40,6 +41,7 @@ CAPACITY = Rule(
 )
 RULES = (LOST, NEEDS, MISSING, CAPACITY)
 _BAD = ("lost", "not_answering", "error", "reset_required")
+_SILENT_SECONDS = 20.0  # a healthy driver may hang so long (`./run bench detectors`, "GPUs")
 
 
 def from_settings(settings: Settings) -> Devices:
@@ -62,7 +64,9 @@ class Devices:
             labels = (("gpu", card.gpu), ("uuid", card.uuid))
             state = card.state or ""
             lost = None if state in ("", "starting") else state in _BAD
-            yield LOST.judge(labels, lost, f"GPU {card.gpu} is {state.replace('_', ' ')}")
+            verdict = LOST.judge(labels, lost, f"GPU {card.gpu} is {state.replace('_', ' ')}")
+            silent = state == "not_answering"
+            yield replace(verdict, hold_seconds=_SILENT_SECONDS) if silent else verdict
         yield from self._needs.judge(snapshot)
         yield from _number(snapshot)
         withheld = [o for o in snapshot.observations if o.kind == "capacity_withheld"]

@@ -7,7 +7,7 @@ judges: it also sees the reset. What it has not, or cannot be asked about, the l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sidecar.collectors.nvml.metrics import EXPECTED, PRESENT
 from sidecar.readings import gpus, xids
@@ -23,7 +23,8 @@ NEEDS = Rule(
     Severity.PAGE,
     "The driver or an Xid says that a GPU needs a reset, a reboot, or its process restarted. Xids "
     "come from NVML and from the kernel's log; one that both tell of is one alarm. What was logged "
-    "before a card first answered counts for as long as it does not answer.",
+    "before a card first answered counts for as long as it does not answer. A process to restart "
+    "is a ticket, the others page.",
     "Do what the alarm names; the stronger need stands first. A need by the kernel's log alone "
     "ends when the driver says so (Xid 154), when the card comes back from being lost or released "
     "(SIGUSR1 for a reset), or with a reboot; a process to restart after ten quiet minutes.",
@@ -193,4 +194,8 @@ def _verdict(labels: Labels, name: str, needs: tuple[str, ...], log: Logged | No
     if log is not None:
         evidence += (("xids", ", ".join(map(str, sorted(log.xids)))),)
         text += f", by {source}"
-    return NEEDS.judge(labels, bool(found), text, evidence)
+    verdict = NEEDS.judge(labels, bool(found), text, evidence)
+    # An Xid of an application (13, 31, 43) ends a process that its supervisor restarts: should
+    # serving suffer, another alarm pages.
+    mild = ordered == [Need.RESTART_PROCESS.name.lower()]
+    return replace(verdict, severity=Severity.TICKET) if mild else verdict

@@ -46,7 +46,9 @@ SOURCE_BLIND = Rule(
 )
 RULES = (GATEWAY_GONE, ENGINE_GONE, METRICS_UNAVAILABLE, SOURCE_BLIND)
 _GONE = (Absence.REFUSED, Absence.NOT_FOUND, Absence.CLOSED)
-_ATTEMPTS = 2  # in a row: between two scrapes a server may have restarted, or dropped one call
+# In a row: between two scrapes a server may have restarted, or dropped one call. A connection that
+# is closed in the middle happens to servers that live, so that it takes one more.
+_ATTEMPTS = {Absence.REFUSED: 2, Absence.NOT_FOUND: 2, Absence.CLOSED: 3}
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _KEY, _NAMES = "presence/seen", "names"
 _MOST_NAMES = 1_000
@@ -70,7 +72,7 @@ class Presence:
     def __init__(self, engines: Mapping[str, str] | None = None) -> None:
         self._engines = engines or {}
         self._seen: set[str] = set()
-        self._failures: dict[str, int] = {}  # by collector: of which it had recovered
+        self._failures: dict[str, dict[Absence, int]] = {}  # by collector: what it recovered from
 
     def judge(self, snapshot: Snapshot, clock: float) -> Iterator[Verdict]:
         """Verdicts on ports, on engines, on metrics, on sources."""
@@ -78,7 +80,7 @@ class Presence:
         for status in snapshot.collectors:
             if status.state in (CollectorState.FIRING, CollectorState.ATTACHED):
                 self._seen.add(status.name)
-                self._failures[status.name] = _failures(status)
+                self._failures[status.name] = dict(status.failures)
             if status.name in self._seen:
                 yield from self._collector(snapshot, status)
 
@@ -118,10 +120,15 @@ class Presence:
         """A target that times out or answers 500 may live: that is not for this rule to say."""
         if not blind:
             return blind
-        before = self._failures.get(status.name, 0)
-        failures = _failures(status)
-        attempts = failures - before if failures >= before else failures  # counted anew
-        return True if status.absence in _GONE and attempts >= _ATTEMPTS else None
+        if status.absence not in _GONE:
+            return None
+        before = self._failures.get(status.name, {})
+        attempts = sum(
+            count - (before.get(absence, 0) if count >= before.get(absence, 0) else 0)
+            for absence, count in status.failures
+            if absence in _GONE  # a time-out or a 500 is of one that lives
+        )
+        return True if attempts >= _ATTEMPTS[status.absence] else None
 
     def heed(self, alarms: object, marks: object) -> None:
         """What was there was there, whatever happens."""
@@ -135,10 +142,6 @@ class Presence:
         names = kept.get(_KEY, {}).get(_NAMES)
         if isinstance(names, list):
             self._seen.update(name for name in names if isinstance(name, str))
-
-
-def _failures(status: CollectorStatus) -> int:
-    return sum(count for _, count in status.failures)
 
 
 def _blind(status: CollectorStatus) -> bool | None:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sidecar.config import Settings
+from sidecar.evaluation import ENGINE
 from sidecar.readings import engines, gpus
+from sidecar.recorder import OTHER
 from sidecar.signals import CollectorState
 from sidecar.state import Snapshot
 from sidecar.verdicts import Alarm, AlarmState, Outcome, Verdict
@@ -48,6 +50,7 @@ class _There:
     models: frozenset[str]
     cards: Mapping[str, str]
     addresses: frozenset[str]
+    servers: frozenset[str]  # whose latencies are evaluated; all that were seen in eight days
 
     @classmethod
     def of(cls, snapshot: Snapshot, settings: Settings) -> _There:
@@ -63,7 +66,8 @@ class _There:
         well = [card for card in gpus.read(snapshot) if card.state == "ok"]
         cards = {card.gpu: card.uuid for card in well}
         addresses = frozenset(card.pci for card in well if card.pci)
-        return cls(names, _models(snapshot), cards, addresses)
+        servers = frozenset(one.series.server for one in snapshot.evaluations)
+        return cls(names, _models(snapshot), cards, addresses, servers)
 
     def lacks(self, labels: Mapping[str, str]) -> bool:
         """Whether something that these labels name is gone."""
@@ -72,6 +76,11 @@ class _There:
             return True
         if self.cards.get(labels.get("gpu", ""), uuid) != uuid:
             return True
+        if self.servers and labels.get("server", "") not in {"", *self.servers}:
+            return True
+        if labels.get("leg") == ENGINE:  # no leg of a port; the server is replica/model
+            replica = labels.get("server", "").partition("/")[0]
+            return replica not in {OTHER, *self.names["replica"]}
         if labels.get("pci") in self.addresses:
             return True  # it has a name by now, and alarms by that
         return any(value not in self.names[n] for n, value in labels.items() if n in self.names)

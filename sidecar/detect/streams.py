@@ -12,7 +12,7 @@ from sidecar.readings import engines as readings
 from sidecar.readings.engines import EngineReading
 from sidecar.signals import Labels, Leg
 from sidecar.state import Snapshot
-from sidecar.streams import Stall
+from sidecar.streams import QUIET_LONGEST, QUIET_SECONDS, Stall
 from sidecar.units import count, duration
 from sidecar.verdicts import Rule, Severity, Verdict
 
@@ -21,7 +21,8 @@ STUCK = Rule(
     Severity.PAGE,
     "A tenth or more of the streams that had begun are open and have had no token for 5 s and for "
     "five times their own mean gap. Or two requests or more have been open for 60 s, and for five "
-    "times the usual wait, without one token or good end among all, and no engine counts work.",
+    "times the usual wait and twice the longest of late, without one token or good end among all, "
+    "and no engine counts work.",
     "Both legs: look at the engine (stalled collective, stopped process, preemption). Downstream "
     "alone: look at the gateway.",
     clear_seconds=10.0,
@@ -30,7 +31,8 @@ STUCK = Rule(
 STALLED = Rule(
     "EngineStalled",
     Severity.PAGE,
-    "The engine says that requests run, and no token has come for two minutes.",
+    "The engine says that requests run, and no token has come for two minutes, nor for twice the "
+    "longest wait for a first token of late.",
     "Look at the GPU's utilisation: busy without tokens is a stalled collective or kernel, idle "
     "is a stuck scheduler. Restart the engine when its log says nothing.",
     hard=True,
@@ -108,7 +110,8 @@ class Streams:
             f"{duration(silent)}"
         )
         evidence = ((canonical.RUNNING.name, running), ("silent_seconds", silent))
-        return STALLED.judge(labels, silent >= _STALL_SECONDS, text, evidence)
+        limit = max(_STALL_SECONDS, QUIET_LONGEST * wire.longest_wait)
+        return STALLED.judge(labels, silent >= limit, text, evidence)
 
 
 def _stuck(leg: Leg, stall: Stall | None, idle_seconds: float) -> Verdict:
@@ -117,7 +120,7 @@ def _stuck(leg: Leg, stall: Stall | None, idle_seconds: float) -> Verdict:
     if stall is None:
         return STUCK.judge(labels, None)
     many = stall.stuck > 0 and stall.stuck >= _SHARE * stall.followed
-    quiet = 0.0 < stall.quiet_seconds <= idle_seconds
+    quiet = stall.quiet_seconds > 0.0 and idle_seconds >= QUIET_SECONDS
     text = (
         f"no token for up to {duration(stall.longest_seconds)} on {stall.stuck} of "
         f"{count(stall.followed, 'open stream')}"
@@ -147,6 +150,7 @@ class _Wire:
     events: float | None = None
     followed: int = 0
     open_requests: int | None = None
+    longest_wait: float = 0.0
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> _Wire:
@@ -157,7 +161,9 @@ class _Wire:
         stall = (snapshot.stalls or {}).get(leg)
         window = next((w for w in snapshot.windows if w.leg is leg), None)
         opened = window.open_requests if window is not None and tally.ended else None
-        return cls(float(tally.token_events), stall.followed if stall else 0, opened)
+        if stall is None:
+            return cls(float(tally.token_events), 0, opened)
+        return cls(float(tally.token_events), stall.followed, opened, stall.longest_wait)
 
 
 def _steps(snapshot: Snapshot) -> dict[str, float]:

@@ -10,6 +10,7 @@ import json
 import math
 from dataclasses import asdict
 
+from sidecar.evaluation import Evaluation
 from sidecar.export import alarms
 from sidecar.observe import coverage
 from sidecar.readings import engines as readings
@@ -39,6 +40,8 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
     utilization_ratio, temperature_celsius, power_watts, needs [word]}];
     ``events`` [{at, kind, subject, text}], oldest first;
     ``observations`` [{kind, subject, signal, text}];
+    ``drift`` [{series {signal, leg, server}, at, standing, n, tail {}, shape {}, ks {}, firing [rule],
+    improved, mix, unknown, kept [day], dropped [{day, reason}], text}], the latest evaluation each;
     ``alarms`` [{rule, labels {}, state, severity, known, since, held_seconds, fired, resolved,
     text, evidence {}, marks [{kind, author, start, end, text}]}], the most urgent first;
     ``coverage`` {segment: whether a live source measures it}.
@@ -64,6 +67,7 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
         "gpus": [_gpu(reading) for reading in gpus.read(snapshot)],
         "events": [asdict(event) for event in snapshot.events],
         "observations": [asdict(observation) for observation in snapshot.observations],
+        "drift": [_evaluation(one) for one in snapshot.evaluations],
         "alarms": [_alarm(alarm) for alarm in alarms.ordered(snapshot.alarms)],
         "coverage": dict(coverage.covered(snapshot)),
     }
@@ -91,6 +95,12 @@ def _collector(status: CollectorStatus) -> Plain:
 
 def _listed(values: dict[str, Plain]) -> dict[str, Plain]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+
+def _evaluation(one: Evaluation) -> Plain:
+    dropped: list[Plain] = [{"day": day, "reason": reason} for day, reason in one.dropped]
+    firing: list[Plain] = [*sorted(one.firing)]
+    return {**_listed(asdict(one)), "firing": firing, "dropped": dropped}
 
 
 def _alarm(alarm: Alarm) -> Plain:

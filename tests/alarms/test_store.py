@@ -123,11 +123,11 @@ def test_a_migration_keeps_what_is_there(tmp_path: Path) -> None:
     with closing(schema.connect(path)) as connection:
         with pytest.raises(sqlite3.OperationalError):
             schema.prepare(connection, path, (*schema.MIGRATIONS, (add, "NONSENSE")))
-        assert schema.recognise(connection, path) == 1
+        assert schema.recognise(connection, path) == len(schema.MIGRATIONS)
         for _ in range(2):
             schema.prepare(connection, path, (*schema.MIGRATIONS, (add,)))
         assert connection.execute("SELECT count(note), count(*) FROM alarms").fetchone() == (0, 1)
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS) + 1,)
 
 
 def test_killed_while_the_file_is_made(tmp_path: Path) -> None:

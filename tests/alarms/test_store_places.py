@@ -102,7 +102,7 @@ def test_a_disk_full_from_the_start_is_full(tmp_path: Path) -> None:
     assert [line["state"] for line in said] == ["disabled", "full", "full", "full", "ok"]
 
 
-@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal", ".lock"])
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal", ".lock", ".analyst.lock"])
 def test_links_are_not_followed(path: Path, tmp_path: Path, suffix: str) -> None:
     """A symbolic or hard link in place of any of our files is refused; its target is untouched."""
     target = tmp_path / "target"

@@ -9,7 +9,7 @@ from sidecar.detect.devices import CAPACITY, LOST, MISSING, NEEDS, Devices
 from sidecar.observe.rules import complete
 from sidecar.signals import Absence, CollectorState, CollectorStatus, Sample
 from sidecar.state import Snapshot
-from sidecar.verdicts import Outcome, Verdict
+from sidecar.verdicts import Outcome, Severity, Verdict
 from tests.detect.scenes import FAIL, PASS, UNKNOWN, judge, outcome, snap, status
 from tests.export import made
 
@@ -142,3 +142,20 @@ def test_a_driver_that_cannot_be_asked_says_nothing(absence: Absence) -> None:
     """Given up on request or gone: no card passes and none is called lost."""
     dark: CollectorStatus = made.blind("nvml", absence, "the reason")
     assert judge(Devices(), snap(collectors=(dark,)), 1.0) == []
+
+
+def test_a_card_that_is_silent_has_longer_than_one_that_is_lost() -> None:
+    """A healthy driver may hang for seconds; what it says itself is believed at once."""
+    found = [v for v in told(cards("not_answering", "lost")) if v.rule == LOST.name]
+    assert [verdict.hold_seconds for verdict in found] == [20.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("code", "severity"), [(31, Severity.TICKET), (79, Severity.PAGE), (48, Severity.PAGE)]
+)
+def test_a_process_to_restart_is_a_ticket(code: int, severity: Severity) -> None:
+    """Its supervisor restarts it; a card that needs a reset wants somebody now."""
+    inventory = cards("ok")
+    inventory.add_xid(XidNews(made.AT, 0, code, None))
+    [verdict] = [v for v in told(inventory) if v.rule == NEEDS.name]
+    assert (verdict.outcome, verdict.severity) == (FAIL, severity)

@@ -63,9 +63,25 @@ def test_one_refused_call_is_not_gone_yet() -> None:
     assert outcome(once, ENGINE_GONE.name, replica="r0") is UNKNOWN
     before = blind("engine:r0", Absence.TIMEOUT, failures=5)
     well = replace(status("engine:r0"), failures=before.failures)
-    again = [blind("engine:r0", Absence.REFUSED, failures=n) for n in (6, 7)]
+    refused = [blind("engine:r0", Absence.REFUSED, failures=n) for n in (1, 2)]
+    again = [replace(one, failures=(*before.failures, *one.failures)) for one in refused]
     found = [told(well, *again[: n + 1]) for n in range(2)]
     assert [outcome(f, ENGINE_GONE.name, replica="r0") for f in found] == [UNKNOWN, FAIL]
+
+
+def test_a_connection_that_is_closed_in_the_middle_takes_three() -> None:
+    """Servers that live cut an answer off now and then; one in twenty is two in a row each hour."""
+    closed = [blind("engine:r0", Absence.CLOSED, failures=n) for n in (1, 2, 3)]
+    found = [told(status("engine:r0"), *closed[: n + 1]) for n in range(3)]
+    outcomes = [outcome(f, ENGINE_GONE.name, replica="r0") for f in found]
+    assert outcomes == [UNKNOWN, UNKNOWN, FAIL]
+
+
+def test_a_time_out_before_is_no_attempt_at_a_closed_door() -> None:
+    """One that answers too slowly lives; only what is refused or closed counts."""
+    mixed = blind("engine:r0", Absence.REFUSED)
+    mixed = replace(mixed, failures=((Absence.TIMEOUT, 4), (Absence.REFUSED, 1)))
+    assert outcome(told(status("engine:r0"), mixed), ENGINE_GONE.name, replica="r0") is UNKNOWN
 
 
 def test_opening_again_after_a_reload_is_no_news() -> None:

@@ -48,6 +48,14 @@ def test_the_text_says_how_many_and_for_how_long() -> None:
     )
 
 
+def test_a_wait_of_four_minutes_of_late_gives_the_engine_eight() -> None:
+    """A long prefill moves no counter; where there are such, two minutes are none too long."""
+    still = scene(*engine(), longest_wait=240.0)
+    detector = Streams()
+    found = [judge(detector, still, at) for at in (0.0, 479.0, 481.0)]
+    assert [outcome(f, STALLED.name, replica="r0") for f in found] == [PASS, PASS, FAIL]
+
+
 QUIET = Stall(0, 0, 0.0, waiting=4, quiet_seconds=70.0)
 
 
@@ -70,7 +78,7 @@ def test_an_engine_that_counts_tokens_works_on_answers_that_come_whole() -> None
             STUCK.name,
             leg="upstream",
         )
-        for clock, tokens in ((0.0, 100.0), (1.0, 110.0), (70.9, 110.0), (71.1, 110.0))
+        for clock, tokens in ((0.0, 100.0), (1.0, 110.0), (60.9, 110.0), (61.1, 110.0))
     ]
     assert outcomes == [FAIL, PASS, PASS, FAIL]
 
@@ -81,13 +89,14 @@ def scene(
     open_requests: int = 3,
     followed: int = 3,
     ended: int = 50,
+    longest_wait: float = 0.0,
 ) -> Snapshot:
     """Engines behind a gateway, and what the wire between the two says."""
     up = Leg.UPSTREAM
     return snap(
         samples=samples,
         tallies={up: Tally(ended=ended, token_events=events)},
-        stalls={up: Stall(followed, 0, 0.0)},
+        stalls={up: Stall(followed, 0, 0.0, longest_wait=longest_wait)},
         windows=(made.window(up, open_requests=open_requests),),
     )
 

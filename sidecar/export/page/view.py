@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from sidecar.export.intake import safe_label
 from sidecar.export.page.alarms import Strip, strip
 from sidecar.export.page.cards import Card, cards
+from sidecar.export.page.drift import Table, table
 from sidecar.export.page.headline import Row, rows
 from sidecar.export.page.panels import panels, span
 from sidecar.export.page.plot import Plot, Span
@@ -53,6 +54,7 @@ class View:
     chips: tuple[Chip, ...]
     tally: str
     cards: tuple[Card, ...]
+    drift: Table
     plots: tuple[Plot, ...]
     span: Span
 
@@ -77,6 +79,7 @@ def view(snapshot: Snapshot, version: str, now: float) -> View:
         chips=tuple(_chip(status) for status in snapshot.collectors),
         tally=_tally(snapshot),
         cards=cards(snapshot),
+        drift=table(snapshot),
         plots=panels(snapshot),
         span=span(snapshot),
     )

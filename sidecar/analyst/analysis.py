@@ -1,0 +1,156 @@
+"""One round: a slot goes into the memory, and every series is compared with its earlier days."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from sidecar.analyst.file import File
+from sidecar.analyst.reading import Day
+from sidecar.analyst.slots import Slots
+from sidecar.drift import baseline, bucketed_rule, kolmogorov, unit
+from sidecar.drift.baseline import Baseline
+from sidecar.drift.evaluating import conclude, evaluate
+from sidecar.drift.messages import Report
+from sidecar.drift.options import Options
+from sidecar.drift.rounds import Round
+from sidecar.drift.stretch import Stretch, sum_of
+from sidecar.evaluation import Evaluation, Ks, Series, Standing
+from sidecar.recorder import Slot
+
+KEY = "drift_rounds"  # under which the memory of rounds is kept
+
+
+class Analysis:
+    """Judges all series after each slot. One thread calls it."""
+
+    def __init__(
+        self,
+        slots: Slots,
+        options: Options,
+        file: File,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._slots = slots
+        self._options = options
+        self._file = file
+        self._clock = clock
+        self.rounds = _recalled(file.noted(KEY))
+        self._latest: tuple[Evaluation, ...] = ()
+        self._hours: dict[Series, tuple[float, Ks | None]] = {}
+        self._buckets: frozenset[Series] = frozenset()
+
+    def take(self, slot: Slot) -> Report:
+        """What comes of a slot. One that cannot be used changes no evaluation."""
+        started = self._clock()
+        series = (*self._slots.series(), *self._slots.buckets.seen)
+        frozen = frozenset(one for one in series if self.rounds.firing(one))
+        if not self._slots.put(slot, frozen):
+            self._latest = tuple(self._judge(slot))
+            self._file.note(KEY, json.dumps(self.rounds.to_json()))
+        status = self._slots.status()
+        return Report(
+            evaluations=self._latest,
+            store=status.state.value,
+            reason=status.reason,
+            series=status.series,
+            seconds=self._clock() - started,
+            refused=status.counted,
+        )
+
+    def _judge(self, slot: Slot) -> list[Evaluation]:
+        known = self._slots.series()
+        self._forget(known)
+        days = {series: self._slots.days(series, slot.end) for series in known}
+        before = {series: _stretches(found) for series, found in days.items()}
+        now = {s: Stretch.of(self._slots.current(s, slot.end).record) for s in known}
+        usual = {one: Baseline.of(found, self._options) for one, found in before.items()}
+        pool = baseline.pool(one for one in usual.values() if isinstance(one, Baseline))
+        found = []
+        for series, known_before in usual.items():
+            one = evaluate(
+                series,
+                slot.end,
+                now[series],
+                slot.waiting.get(series, ()),
+                known_before,
+                self._options,
+                ks=self._specified(series, slot.end),
+                pool=pool,
+            )
+            left_out = ((day.date, day.dropped) for day in days[series] if day.dropped)
+            one = replace(one, dropped=tuple(sorted((*one.dropped, *left_out))))
+            found.append(_of_one_unit(one, now, before))
+        return [*(wire := conclude(found, self.rounds, self._options)), *self._engines(slot, wire)]
+
+    def _engines(self, slot: Slot, wire: list[Evaluation]) -> list[Evaluation]:
+        """Of engines' own buckets: no alarm begins there about what the wire judges."""
+        covered = frozenset(one.series.signal for one in wire if one.standing is Standing.JUDGED)
+        series = self._slots.buckets.hours(slot.end)
+        for gone in self._buckets - series.keys():
+            self.rounds.forget(gone)
+        self._buckets = frozenset(series)
+        return bucketed_rule.judge(series, slot.end, self.rounds, covered, self._options)
+
+    def _specified(self, series: Series, at: float) -> Ks | None:
+        """The rule as specified, once a clock hour: it stands until the next one has ended."""
+        window = self._slots.clock_hour(series, at)
+        ended, verdict = self._hours.get(series, (0.0, None))
+        if ended != window.end:
+            days = _whole(self._slots.days(series, window.end))
+            verdict = None
+            if len(days) >= self._options.keep_days:
+                hour = Stretch.of(window.record)
+                verdict = kolmogorov.judge(hour, sum_of(list(days.values())), self._options)
+            self._hours[series] = (window.end, verdict)
+        return verdict
+
+    def _forget(self, known: tuple[Series, ...]) -> None:
+        for series in self._hours.keys() - set(known):
+            del self._hours[series]
+            self.rounds.forget(series)
+
+
+def _recalled(text: str) -> Round:
+    """The memory of before; damaged is none, and what fires is seen again in ten minutes."""
+    if not text:
+        return Round()
+    try:
+        return Round.from_json(json.loads(text))
+    except ValueError:
+        return Round()
+
+
+def _of_one_unit(
+    one: Evaluation, now: Mapping[Series, Stretch], before: Mapping[Series, Mapping[str, Stretch]]
+) -> Evaluation:
+    """The evaluation, without a verdict where longer gaps are only fewer ones."""
+    requests = replace(one.series, signal="duration")
+    judged = one.standing is Standing.JUDGED and one.tail is not None
+    slower = judged and one.tail is not None and one.tail.change.value > 0
+    if one.series.signal != "itl" or not slower or requests not in now:
+        return one
+    gaps_before = [before[one.series][day] for day in one.kept]
+    requests_before = [before[requests][day] for day in one.kept if day in before[requests]]
+    if not requests_before:
+        return one
+    fewer = unit.ratio(now[one.series], now[requests], sum_of(gaps_before), sum_of(requests_before))
+    if fewer is None:
+        return one
+    return replace(one, standing=Standing.UNIT, fewer=fewer, tail=None, shape=None)
+
+
+def _stretches(days: tuple[Day, ...]) -> dict[str, Stretch]:
+    return {
+        day.date: sum_of([Stretch.of(part.record, part.weight) for part in day.parts])
+        for day in days
+        if not day.dropped
+    }
+
+
+def _whole(days: tuple[Day, ...]) -> Mapping[str, Stretch]:
+    """Days whose hour is there as it was counted: the specified rule knows no weights."""
+    whole = (day for day in days if not day.dropped and all(p.weight == 1.0 for p in day.parts))
+    return _stretches(tuple(whole))

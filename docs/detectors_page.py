@@ -16,12 +16,13 @@ Three signals of every leg and server: `ttft`, `itl` (gaps between token events)
 What fails or times out lies above everything else; what is open counts with its age. Every five
 minutes the last hour is evaluated, and the specified rule at the end of each hour of the clock.
 
-| rule | alarm | what it asks |
-|---|---|---|
-| `ks` | LatencyDriftKs | As specified: two-sample Kolmogorov-Smirnov p < 0.01 against the same hour of seven days together, and P99 up by more than 120 ms. |
-| `tail` | LatencyDrift | Do more requests than expected lie above the usual P99, and did P99 rise by more than matters? |
-| `shape` | LatencyDrift | Is the slowest tenth spread upwards, where a single threshold may not see it? |
-| chart | LatencyTailJump | Bernoulli CUSUM of single requests above the usual P99, between the evaluations. |
+* `ks` (alarm LatencyDriftKs), as specified: two-sample Kolmogorov-Smirnov p < 0.01 against the same
+  hour of seven days together, and P99 up by more than 120 ms.
+* `tail` (LatencyDrift): do more requests than expected lie above the usual P99, and did P99 rise by
+  more than matters?
+* `shape` (LatencyDrift): is the slowest tenth spread upwards, where one threshold may not see it?
+* the chart (LatencyTailJump): a Bernoulli CUSUM of single requests above the usual P99, between the
+  evaluations.
 
 **The tail test.** t₀ is the median of the days' P99; p̂ the share of the days' requests above it, k
 of n that of the hour. A day with so many slow requests that it stands out (5 robust standard
@@ -44,8 +45,8 @@ below 200 nothing (`insufficient_data`); with fewer than three days, nothing eit
 0.1.
 
 **Gaps that grew because there are fewer of them.** When requests have fewer events and take no
-longer, an event carries more tokens (speculative decoding), or answers became shorter: `unit_changed`
-is said, and no drift.
+longer, an event carries more tokens (speculative decoding), or answers became shorter:
+`unit_changed` is said, and no drift.
 
 Every evaluation is in `/api/v1/state` with n, k, expected, φ, z, p, q, D and its bound, Δ and its
 interval, days kept, and days dropped with the reason."""

@@ -1,7 +1,7 @@
 """The only vocabulary of the sidecar: what collectors say, and how what is missing is named.
 
-Imports nothing of ours but the words of an evaluation, so that every other module may import it. Times are
-Unix seconds unless a name ends in ``_monotonic``; durations are seconds; sizes are bytes.
+Imports nothing of ours but the words of an evaluation, so that every other module may import it.
+Times are Unix seconds unless a name ends in ``_monotonic``; durations are seconds; sizes are bytes.
 """
 
 from __future__ import annotations

@@ -115,9 +115,11 @@ class Snapshot:
 
     def observed(self, observations: tuple[Observation, ...]) -> Snapshot:
         """The same with other observations; what was made of the samples is kept."""
-        found = replace(self, observations=observations)
-        found._index.update(self._index)
-        return found
+        return replace(self, observations=observations)._indexed_as(self)
+
+    def _indexed_as(self, other: Snapshot) -> Snapshot:
+        self._index.update(other.by_metric())
+        return self
 
     def scalars(self, *metrics: str) -> Iterator[Sample]:
         """The counters and gauges of these metrics."""

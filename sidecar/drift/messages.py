@@ -74,5 +74,5 @@ def encode_report(found: Report) -> bytes:
 
 
 def decode_report(line: bytes) -> Report:
-    """the report of a line; ValueError when it is none of ours."""
+    """The report of a line; ValueError when it is none of ours."""
     return _REPORT.validate_json(line)

@@ -40,8 +40,9 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
     utilization_ratio, temperature_celsius, power_watts, needs [word]}];
     ``events`` [{at, kind, subject, text}], oldest first;
     ``observations`` [{kind, subject, signal, text}];
-    ``drift`` [{series {signal, leg, server}, at, standing, n, tail {}, shape {}, ks {}, firing [rule],
-    improved, mix, unknown, kept [day], dropped [{day, reason}], text}], the latest evaluation each;
+    ``drift`` [{series {signal, leg, server}, at, standing, n, tail {}, shape {}, ks {}, firing
+    [rule], improved, mix, unknown, fewer, kept [day], dropped [{day, reason}], text}], the latest
+    evaluation each;
     ``alarms`` [{rule, labels {}, state, severity, known, since, held_seconds, fired, resolved,
     text, evidence {}, marks [{kind, author, start, end, text}]}], the most urgent first;
     ``coverage`` {segment: whether a live source measures it}.

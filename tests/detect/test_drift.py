@@ -52,7 +52,7 @@ def told(*evaluations: Evaluation, **changes: object) -> Snapshot:
 def test_each_rule_alarms_by_its_name(
     firing: tuple[str, ...], drift: object, specified: object
 ) -> None:
-    """What fires in the analyst's round is an alarm, of the better rule and of the specified one."""
+    """What fires in the analyst's round is an alarm, of either rule by its own name."""
     found = judge(Drift(), told(replace(WELL, firing=frozenset(firing))), 1.0)
     assert outcome(found, DRIFT.name, **LABELS) is drift
     assert outcome(found, SPECIFIED.name, **LABELS) is specified

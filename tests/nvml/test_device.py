@@ -17,7 +17,7 @@ def device(fake: Fake, clock: Clock, **options: Any) -> Device:
 
 
 def test_a_second_of_a_healthy_card_is_three_calls() -> None:
-    """The budget of eight cards at 1 Hz: memory, utilisation and power; five seconds bring the rest."""
+    """The budget of eight cards at 1 Hz: memory, utilisation and power."""
     clock = Clock()
     fake = card(
         nvmlDeviceGetMemoryInfo=SimpleNamespace(total=100, used=30, free=60, reserved=10),

@@ -115,9 +115,10 @@ class Snapshot:
 
     def observed(self, observations: tuple[Observation, ...]) -> Snapshot:
         """The same with other observations; what was made of the samples is kept."""
-        return replace(self, observations=observations)._indexed_as(self)
+        return replace(self, observations=observations).indexed_as(self)
 
-    def _indexed_as(self, other: Snapshot) -> Snapshot:
+    def indexed_as(self, other: Snapshot) -> Snapshot:
+        """Itself, with the index of one that has the same samples."""
         self._index.update(other.by_metric())
         return self
 

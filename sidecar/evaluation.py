@@ -112,6 +112,7 @@ class Evaluation:
     improved: bool = False
     mix: float = 1.0  # what the mix alone does to the expected exceedances
     unknown: float = 0.0  # share of requests of a kind that the baseline has none of
+    since: float | None = None  # Unix seconds, to five minutes; None where it is not known
     fewer: float = 1.0  # how many times as many gaps a request had on the days before
     kept: tuple[str, ...] = ()  # days, as dates
     dropped: tuple[tuple[str, str], ...] = ()  # date and why

@@ -5,7 +5,6 @@ It ends with its input: then nobody is left to listen.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -20,36 +19,44 @@ from sidecar.config.drift import DriftSettings, time_zone
 from sidecar.drift import messages
 from sidecar.drift.options import Options
 
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LATENCIES = ("ttft", "itl", "duration")
 
 
-def options(slo: SloSettings) -> Options:
+def options(drift: DriftSettings, slo: SloSettings) -> Options:
     """The numbers of the rules, with the strictest objective of each latency."""
     found = dict(Options().slo_seconds)
     given: dict[str, float] = {}
     for one in slo.objectives:
         if one.signal in _LATENCIES and one.threshold_seconds is not None:
             given[one.signal] = min(one.threshold_seconds, given.get(one.signal, float("inf")))
-    return Options(slo_seconds={**found, **given})
+    return Options(
+        slo_seconds={**found, **given},
+        guard_slo_share=drift.guard_objective_ratio,
+        guard_share=drift.guard_ratio,
+        q=drift.false_discovery_ratio,
+        ks_p=drift.ks_p,
+        ks_delta_seconds=drift.ks_change_seconds,
+    )
 
 
 def main() -> None:
     """Runs until standard input ends."""
-    # Ends with the thread that started us even if we are stopped, when no pipe would.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # No death signal of the parent (prctl(2)): it comes when the *thread* that started us ends, and
+    # a reload of the settings ends that one. The end of our input is enough.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is meant for the parent
+    reports = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no report
     given = json.loads(sys.argv[1])
     drift = DriftSettings.model_validate(given["drift"])
     file = File()
     slots = Slots(time_zone(drift.zone), drift.days, drift.max_series, file=file)
     slots.open(Path(given["file"]) if given["file"] else None)
-    analysis = Analysis(slots, options(SloSettings.model_validate(given["slo"])), file)
+    analysis = Analysis(slots, options(drift, SloSettings.model_validate(given["slo"])), file)
     with os.fdopen(sys.stdin.fileno(), "rb") as lines:
         for line in lines:
             found = analysis.take(messages.decode_slot(line))
-            sys.stdout.buffer.write(messages.encode_report(found))
-            sys.stdout.buffer.flush()
+            reports.write(messages.encode_report(found))
+            reports.flush()
     slots.close()
 
 

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from sidecar import loghist
 from sidecar.analyst.file import File
 from sidecar.analyst.reading import Day
 from sidecar.analyst.slots import Slots
-from sidecar.drift import baseline, bucketed_rule, kolmogorov, unit
+from sidecar.drift import baseline, bucketed_rule, kolmogorov, since, unit, words
 from sidecar.drift.baseline import Baseline
 from sidecar.drift.evaluating import conclude, evaluate
 from sidecar.drift.messages import Report
@@ -41,6 +42,7 @@ class Analysis:
         self._latest: tuple[Evaluation, ...] = ()
         self._hours: dict[Series, tuple[float, Ks | None]] = {}
         self._buckets: frozenset[Series] = frozenset()
+        self._since: dict[Series, float | None] = {}
 
     def take(self, slot: Slot) -> Report:
         """What comes of a slot. One that cannot be used changes no evaluation."""
@@ -83,7 +85,26 @@ class Analysis:
             left_out = ((day.date, day.dropped) for day in days[series] if day.dropped)
             one = replace(one, dropped=tuple(sorted((*one.dropped, *left_out))))
             found.append(_of_one_unit(one, now, before))
-        return [*(wire := conclude(found, self.rounds, self._options)), *self._engines(slot, wire)]
+        wire = [self._dated(one) for one in conclude(found, self.rounds, self._options)]
+        return [*wire, *self._engines(slot, wire)]
+
+    def _dated(self, one: Evaluation) -> Evaluation:
+        """The evaluation with the moment from which on it drifts, kept as long as it fires."""
+        if one.tail is None or not (one.firing or one.tail.drifts):
+            self._since.pop(one.series, None)
+            return one
+        if one.series not in self._since:
+            above = loghist.cell(one.tail.threshold)
+            counts = [
+                (start, record.hist.total, record.hist.above(above))
+                for start, record in self._slots.trail(one.series, one.at)
+            ]
+            self._since[one.series] = since.began(counts, one.tail.expected / one.tail.n)
+        moment = self._since[one.series]
+        if moment is None:
+            return one
+        said = words.since(moment, self._slots.marks)
+        return replace(one, since=moment, text=f"{one.text}; {said}")
 
     def _engines(self, slot: Slot, wire: list[Evaluation]) -> list[Evaluation]:
         """Of engines' own buckets: no alarm begins there about what the wire judges."""

@@ -93,6 +93,17 @@ def window(memory: Memory, identity: int | None, start: int, known: int) -> Wind
     return Window(start * SECONDS, end, watched, total(records))
 
 
+def trail(memory: Memory, identity: int | None, end: int) -> Iterator[tuple[float, Record]]:
+    """The slots that are kept, all before slot ``end``, oldest first: when each began, and its
+    record.
+    """
+    for slot in sorted(one for one in memory.slots if one < end):
+        entry = memory.slots[slot].get(identity) if identity is not None else None
+        record = memory.unpack(entry.data) if entry else None
+        if record is not None:
+            yield slot * SECONDS, record
+
+
 def plan(memory: Memory, end: int, count: int, marks: Iterable[Mark]) -> tuple[Plan, ...]:
     """What to read for the hour before slot ``end``, of each of the days before it."""
     where = _where(memory.hours)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from pathlib import Path
@@ -25,7 +25,9 @@ from sidecar.analyst.pages import Codec
 from sidecar.analyst.reading import Day, Plan, Window
 from sidecar.analyst.stored import Unsaved
 from sidecar.evaluation import Series
+from sidecar.record import Record
 from sidecar.recorder import Slot
+from sidecar.verdicts import Mark
 
 SURE_SLOTS = HOUR  # steady ones in a row, after which the clock is believed
 _LONGEST_SECONDS = 2.0 * SECONDS
@@ -112,6 +114,15 @@ class Slots:
         """The twelve slots that had ended by ``at`` (Unix seconds)."""
         end = ended(at)
         return reading.window(self._memory, self._memory.series.get(series), end - HOUR, end)
+
+    def trail(self, series: Series, at: float) -> Iterator[tuple[float, Record]]:
+        """The slots of two hours before ``at``, oldest first: their starts and records."""
+        return reading.trail(self._memory, self._memory.series.get(series), ended(at))
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """What was declared lately, as the file has it."""
+        return self._file.marks
 
     def clock_hour(self, series: Series, at: float) -> Window:
         """The last hour of the local clock that had ended by ``at``."""

@@ -45,3 +45,20 @@ class DriftSettings(Section):
         description="Latencies (by signal, leg and server) that are told apart; the rest is "
         "counted as server `other`. A thousand take 90 MB of disk.",
     )
+    ks_p: Annotated[float, Field(gt=0, lt=0.5)] = Field(
+        default=0.01, description="Specified rule: the p-value below which an hour differs."
+    )
+    ks_change_seconds: Annotated[float, Field(ge=0, le=600)] = Field(
+        default=0.12, description="Specified rule: by how much more P99 has to have risen."
+    )
+    guard_objective_ratio: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=0.15,
+        description="Share of an objective's threshold that a quantile has to rise to matter.",
+    )
+    guard_ratio: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=0.1, description="Share of the usual quantile that it has to rise, at the least."
+    )
+    false_discovery_ratio: Annotated[float, Field(gt=0, le=0.5)] = Field(
+        default=0.05,
+        description="Share of false ones that is accepted among the series that drift in a round.",
+    )

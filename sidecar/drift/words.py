@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
 from sidecar import loghist
 from sidecar.drift.options import Options
 from sidecar.evaluation import Change, Evaluation, Ks, Shape, Standing, Tail
 from sidecar.units import duration
+from sidecar.verdicts import Mark, MarkKind
 
 _NAMES = {"ttft": "TTFT", "itl": "inter-token latency", "duration": "request time"}
 _THINGS = {"itl": "gaps between tokens"}
 _MIX_SAID = 0.05  # of a change of the expected exceedances
+_NEAR_SECONDS = 600.0
 _BEYOND = loghist.middle(loghist.OVER)
 
 
@@ -90,6 +95,20 @@ def _ks(ks: Ks, options: Options) -> str:
         f"whole hour as specified: {verdict}, D = {ks.d:.3f}, p = {_chance(ks.p)}, "
         f"{quantile(options.ks_quantile)} {_moved(ks.change)}"
     )
+
+
+def since(moment: float, marks: Iterable[Mark]) -> str:
+    """``since about 14:05 UTC, when a deploy by ci was declared``: what was declared close to it is
+    the first thing to look at.
+    """
+    text = f"since about {datetime.fromtimestamp(moment, UTC):%H:%M} UTC"
+    near = [
+        mark for mark in marks if mark.start - _NEAR_SECONDS <= moment <= mark.end + _NEAR_SECONDS
+    ]
+    if not near:
+        return text
+    first = min(near, key=lambda mark: (mark.kind is not MarkKind.DEPLOY, mark.start))
+    return f"{text}, when {first.kind.value} by {first.author} was declared"
 
 
 def quantile(share: float) -> str:

@@ -25,7 +25,7 @@ def played(plan: Plan, until: Until, gateway: str) -> Summary:
     wanted = replace(paced, gateway=gateway, load=True)
     with Stack(wanted) as stack:
         assert answers(stack.admin_url)
-        until(lambda: stack.parts()["load"].state is State.DONE, 3 * SECONDS)
+        until(lambda: stack.parts()["load"].state is State.DONE, 10 * SECONDS)
         summary = stack.truth()
     assert summary is not None
     return summary

@@ -31,7 +31,7 @@ from sidecar.export.server import CalmServer, ImpatientProtocol, raise_descripto
 from sidecar.pipeline import Pipeline
 from sidecar.readings import gpus
 from sidecar.signals import Metric
-from sidecar.state import Plotted, State
+from sidecar.state import Plotted, Snapshot, State
 from sidecar.watch import Watch
 
 PLOTTED = (
@@ -121,9 +121,9 @@ class App:
         most = self._settings.drift.max_series
         state = State(time.time(), PLOTTED, limit, time.monotonic(), wanted, slots, most)
         self._routes = routes(self._settings.notify)
-        self._watch = Watch(self._settings, self._routes)
+        self._watch: Watch
         collectors = make_collectors(self._settings, self._analyst)
-        self.pipeline = Pipeline(collectors, state, judge=self._watch.judge)
+        self.pipeline = Pipeline(collectors, state, judge=self._judge)
         self._asked: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def run(self) -> int:
@@ -144,6 +144,9 @@ class App:
         config.load()  # imports the protocol modules while they can surely be read
         if self._drop is not None:
             log.info("privileges dropped", now=self._drop())
+        # Not before: a file of alarms that root has made could not be opened by the analyst, nor
+        # again by us.
+        self._watch = Watch(self._settings, self._routes)
         signal.signal(signal.SIGHUP, self._on_request)
         signal.signal(signal.SIGUSR1, self._on_request)
         threading.Thread(target=self._requests, name="requests", daemon=True).start()
@@ -167,6 +170,9 @@ class App:
             log.warning("alarms were not written in time")
         log.info("ended")
         return 0
+
+    def _judge(self, snapshot: Snapshot, clock: float) -> Snapshot:
+        return self._watch.judge(snapshot, clock)
 
     def _on_request(self, number: int, _frame: FrameType | None) -> None:
         self._asked.put(number)
@@ -203,6 +209,8 @@ class App:
             log.warning("objectives change at a restart only")
         if settings.drift != self._settings.drift:
             log.warning("drift settings change at a restart only")
+        if settings.alarms.database != self._settings.alarms.database:
+            log.warning("the file of alarms changes at a restart only")
         configure_logging(settings.log_level)
         self.pipeline.replace(collectors)
         self._watch.reconfigure(settings, outlet)

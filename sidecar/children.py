@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 _GRACE_SECONDS = 2.0
+_LONGEST = 2**26  # bytes of a line; a child that says more has lost its mind
+_READ = 2**24  # at a time, so that one that never stops cannot hold its listener
 
 
 class Child:
@@ -66,9 +68,12 @@ class Child:
         return []
 
     def lines(self) -> list[bytes]:
-        """What it has said since the last call."""
+        """What it has said since the last call. ValueError for a line without an end."""
         data = self._partial + self._read()
         *lines, self._partial = data.split(b"\n")
+        if len(self._partial) > _LONGEST:
+            self._partial = b""
+            raise ValueError(f"a line of more than {_LONGEST} bytes")
         return lines
 
     def send(self, data: bytes = b"", seconds: float = 0.0) -> int:
@@ -93,9 +98,9 @@ class Child:
         return len(self._unsent)
 
     def _read(self) -> bytes:
-        parts = []
+        parts = list[bytes]()
         with self._lock:
-            while not self._gone:
+            while not self._gone and len(parts) < _READ // 65_536:
                 try:
                     part = os.read(self._out.fileno(), 65_536)
                 except BlockingIOError:

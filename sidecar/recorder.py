@@ -131,13 +131,15 @@ class Recorder:
             self._placed.add(key)
         return key
 
-    def watch(self, series: Series, threshold: int | None) -> None:
-        """Counts from now on what lies above this cell; None ends it."""
-        key = (series.signal, series.leg, series.server)
-        if threshold is None:
-            self._watched.pop(key, None)
-        elif key not in self._watched or self._watched[key].threshold != threshold:
-            self._watched[key] = Exceedances(threshold)
+    def watch(self, thresholds: Mapping[Series, int]) -> None:
+        """Counts from now on what lies above these cells, and of no other series."""
+        before, self._watched = self._watched, {}
+        for series, threshold in thresholds.items():
+            key = (series.signal, series.leg, series.server)
+            known = before.get(key)
+            if known is None or known.threshold != threshold:
+                known = Exceedances(threshold)
+            self._watched[key] = known
 
     def exceedances(self) -> Mapping[Series, Exceedances]:
         """Of every series that is watched."""

@@ -205,7 +205,8 @@ class State:
             ledger.note(at, counters, self._traffic.tallies())
             self._buckets.note(samples.values(), at)
         rates = _rates(self._batches.get(collector), samples, at)
-        self._watch_thresholds(evaluations)
+        if evaluations:
+            self._watch_thresholds(evaluations)
         told = tuple(observations[:_OBSERVATIONS])
         self._batches[collector] = _Batch(at, samples, rates, told, tuple(evaluations))
 
@@ -219,11 +220,13 @@ class State:
 
     def _watch_thresholds(self, evaluations: list[Evaluation]) -> None:
         """Between evaluations, what lies above their thresholds is counted request by request."""
-        for one in evaluations:
-            if one.series.leg == ENGINE:
-                continue  # no request of it is seen
-            where = None if one.tail is None else cell(one.tail.threshold)
-            self._traffic.recorder.watch(one.series, where)
+        self._traffic.recorder.watch(
+            {
+                one.series: cell(one.tail.threshold)
+                for one in evaluations
+                if one.tail is not None and one.series.leg != ENGINE  # no request of that is seen
+            }
+        )
 
     def _within_cap(self, series: list[Sample | Histogram]) -> list[Sample | Histogram]:
         if len(series) <= self._max:

@@ -18,8 +18,10 @@ import structlog
 from sidecar.alarms import status as store_status
 from sidecar.alarms.book import Book
 from sidecar.alarms.standing import Transition
+from sidecar.alarms.states import StoreState
 from sidecar.alarms.store import Store
 from sidecar.alarms.writer import Writer
+from sidecar.collectors import analyst
 from sidecar.config import Settings
 from sidecar.detect.ensemble import Ensemble
 from sidecar.detect.retired import retired
@@ -52,6 +54,7 @@ OUTLET_FAILURES = Metric(
 )
 METRICS = (*store_status.METRICS, VERDICTS, FAILURES, REFUSED, OUTLET_FAILURES)
 _REMEMBER_SECONDS = 60.0
+_DOUBT_SECONDS = 600.0  # between two examinations; the analyst looks again at its next slot
 
 log = structlog.get_logger("watch")
 
@@ -82,7 +85,7 @@ class Watch:
         self._settings = settings
         self._detectors = Ensemble(settings)
         self._next: deque[tuple[Settings, Outlet | None]] = deque(maxlen=1)
-        self._remember_at = 0.0
+        self._remember_at = self._doubt_at = 0.0
         self._recalled = False
         self._recall()
 
@@ -113,6 +116,7 @@ class Watch:
         if self._next:
             self._exchange(*self._next.pop())
         self._recall()
+        self._examine(snapshot, clock)
         verdicts, marks = self._detectors.judge(snapshot, clock), self._writer.marks()
         known, rules = self._book.alarms(), self._detectors.rules
         ended = retired(known, verdicts, snapshot, self._settings, rules)
@@ -158,6 +162,14 @@ class Watch:
         if not self._recalled and self._store.read:
             self._recalled = True
             self._detectors.recall(self._store.levels)
+
+    def _examine(self, snapshot: Snapshot, clock: float) -> None:
+        """The analyst reads what we never do, and leaves a damaged file for us to set aside."""
+        said = snapshot.scalars(analyst.STORE.name)
+        damaged = any(dict(one.labels)["state"] == StoreState.CORRUPT for one in said)
+        if damaged and clock >= self._doubt_at:
+            self._doubt_at = clock + _DOUBT_SECONDS
+            self._writer.doubt()
 
     def _samples(self, verdicts: list[Verdict]) -> Iterator[Sample]:
         yield from store_status.samples(self._writer.status())

@@ -239,6 +239,21 @@ def test_run_as_root_gives_root_up(tmp_path: Path) -> None:
     assert int(status.partition("CapEff:")[2].split()[0], 16) == 0
 
 
+def test_the_file_of_alarms_is_not_opened_before_privileges_are_dropped(tmp_path: Path) -> None:
+    """One that root had made could be opened neither by the analyst nor, later, by the sidecar."""
+    code = (
+        "import os, sys; from pathlib import Path; from sidecar.app import App;"
+        "from sidecar.config import from_values;"
+        "values = {'alarms': {'database': sys.argv[1]}, 'export': {'listen': sys.argv[2]}};"
+        "drop = lambda: (print(Path(sys.argv[1]).exists(), flush=True), os._exit(0));"
+        "App(lambda: from_values('a test', values), drop).run()"
+    )
+    given = (str(tmp_path / "alarms.db"), f"127.0.0.1:{free_port()}")
+    command = [sys.executable, "-c", code, *given]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
 def test_importing_the_app_stays_light() -> None:
     """Heavy libraries are not imported by a sidecar that does not need them."""
     code = (

@@ -281,33 +281,33 @@ def test_what_is_watched_is_counted_from_then_on() -> None:
     """Above the cell, over slots, until it is watched no more."""
     recorder = started()
     recorder.add(timing(ttft_seconds=9.0))
-    recorder.watch(TTFT, cell(1.0))
+    recorder.watch({TTFT: cell(1.0)})
     assert recorder.exceedances() == {TTFT: Exceedances(cell(1.0), 0, 0)}
     for value in (0.5, 1.0, upper(cell(1.0)), 9.0):
         recorder.add(timing(ttft_seconds=value))
     closed(recorder)
     recorder.add(timing(ttft_seconds=None, status=500))
     assert recorder.exceedances() == {TTFT: Exceedances(cell(1.0), 5, 3)}
-    recorder.watch(TTFT, None)
-    recorder.watch(TTFT, None)
+    recorder.watch({})
+    recorder.watch({})
     assert recorder.exceedances() == {}
 
 
 def test_watching_again_counts_on_and_another_threshold_starts_anew() -> None:
     """Counts of two thresholds are never mixed."""
     recorder = started()
-    recorder.watch(TTFT, 500)
+    recorder.watch({TTFT: 500})
     recorder.add(timing())
-    recorder.watch(TTFT, 500)
+    recorder.watch({TTFT: 500})
     assert recorder.exceedances()[TTFT] == Exceedances(500, 1, 0)
-    recorder.watch(TTFT, 300)
+    recorder.watch({TTFT: 300})
     assert recorder.exceedances()[TTFT] == Exceedances(300, 0, 0)
 
 
 def test_gaps_are_watched_as_often_as_they_were() -> None:
     """Not once a bucket."""
     recorder = started()
-    recorder.watch(ITL, cell(gaps.middle_seconds(200)))
+    recorder.watch({ITL: cell(gaps.middle_seconds(200))})
     recorder.add(timing(gaps=((150, 3), (200, 5), (230, 7))))
     assert recorder.exceedances()[ITL] == Exceedances(cell(gaps.middle_seconds(200)), 15, 7)
 
@@ -315,8 +315,7 @@ def test_gaps_are_watched_as_often_as_they_were() -> None:
 def test_what_is_folded_is_watched_where_it_went() -> None:
     """The shared series has its own record and its own count."""
     recorder, other = started(max_series=0), Series("ttft", LEG, "other")
-    recorder.watch(other, 0)
-    recorder.watch(TTFT, 0)
+    recorder.watch({other: 0, TTFT: 0})
     recorder.add(timing())
     assert recorder.exceedances() == {other: Exceedances(0, 1, 1), TTFT: Exceedances(0)}
 

@@ -719,3 +719,23 @@ def test_how_long_a_round_takes_with_two_thousand_series() -> None:
     median = 1e3 * sorted(spent)[25]
     sys.stdout.write(f"{len(scene.samples)} series: median {median:.1f} ms a round\n")
     assert len(scene.samples) == 2_000
+
+
+def test_a_file_that_the_analyst_finds_damaged_is_set_aside(
+    running: Rounds, database: Path
+) -> None:
+    """It reads pages that are never read here; once is enough, and the alarms are written anew."""
+    running.judge(WELL, GONE, GONE, GONE, GONE)
+    wait_for(lambda: running.watch._writer.status().durable, 10, "the first alarms in the file")
+    with sqlite3.connect(database) as other:
+        other.execute("PRAGMA writable_schema = ON")
+        other.execute("UPDATE sqlite_master SET rootpage = 999 WHERE name = 'drift_hours'")
+    other.close()
+    said = Sample("modelprobe_drift_store_state", 1.0, (("state", "corrupt"),))
+    damaged = replace(GONE, samples=(said,))
+    running.judge(damaged)
+    wait_for(lambda: "was damaged" in running.watch._writer.status().reason, 10, "it to be noticed")
+    running.judge(damaged, damaged)
+    assert len(list(database.parent.glob("*.corrupt-*"))) == 1
+    running.watch.stop()
+    assert states(Rounds(settings(**kept(database))).judge(GONE)) == {"EngineGone": FIRING}

@@ -52,6 +52,7 @@ class Writer:
         self._written: dict[Key, Standing] = _by_key(store.restored)
         self._known = store.read  # what the file held has reached the book
         self._found: tuple[Standing, ...] = ()
+        self._doubted = False
         self._waiting = False  # for the book to adopt what was found
         self._mutex = threading.Lock()  # of these two
         self._marks: tuple[Mark, ...] = ()
@@ -101,6 +102,11 @@ class Writer:
         """Keeps a detector's level (JSON), the latest for each key; False when it was refused."""
         return self._store.path is not None and self._outbox.level(key, payload)
 
+    def doubt(self) -> None:
+        """Has the file examined, as when it is opened: somebody else found it damaged."""
+        self._doubted = True
+        self._wake.set()
+
     def marks(self) -> tuple[Mark, ...]:
         """The marks in force when the file was last looked at, and the deploy that ended last."""
         return self._marks
@@ -144,6 +150,9 @@ class Writer:
 
     def _turn(self) -> None:
         now = time.monotonic()
+        if self._doubted:
+            self._doubted = False
+            self._store.close()
         if self._store.state is not StoreState.OK and now < self._retry_at:
             return
         if not self._store.usable():

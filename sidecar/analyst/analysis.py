@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sidecar import loghist
+from sidecar.alarms.states import StoreState
 from sidecar.analyst.file import File
 from sidecar.analyst.reading import Day
 from sidecar.analyst.slots import Slots
@@ -38,10 +39,11 @@ class Analysis:
         self._options = options
         self._file = file
         self._clock = clock
-        self.rounds = _recalled(file.noted(KEY))
+        self.rounds = Round()
+        self._known = False  # whether the file could be asked what fires
+        self._recall()
         self._latest: tuple[Evaluation, ...] = ()
         self._hours: dict[Series, tuple[float, Ks | None]] = {}
-        self._buckets: frozenset[Series] = frozenset()
         self._since: dict[Series, float | None] = {}
 
     def take(self, slot: Slot) -> Report:
@@ -49,7 +51,9 @@ class Analysis:
         started = self._clock()
         series = (*self._slots.series(), *self._slots.buckets.seen)
         frozen = frozenset(one for one in series if self.rounds.firing(one))
-        if not self._slots.put(slot, frozen):
+        refused = self._slots.put(slot, frozen)
+        self._recall()
+        if not refused:
             self._latest = tuple(self._judge(slot))
             self._file.note(KEY, json.dumps(self.rounds.to_json()))
         status = self._slots.status()
@@ -62,11 +66,15 @@ class Analysis:
             refused=status.counted,
         )
 
+    def _recall(self) -> None:
+        """What fires by the file, as soon as that can be read: it may be locked at the start."""
+        if not self._known and self._file.state is StoreState.OK:
+            self._known = True
+            self.rounds = _recalled(self._file.noted(KEY))
+
     def _judge(self, slot: Slot) -> list[Evaluation]:
-        known = self._slots.series()
-        self._forget(known)
-        days = {series: self._slots.days(series, slot.end) for series in known}
-        before = {series: _stretches(found) for series, found in days.items()}
+        known = self._slots.lately(slot.end)
+        before, left = self._before(known, slot.end)
         now = {s: Stretch.of(self._slots.current(s, slot.end).record) for s in known}
         usual = {one: Baseline.of(found, self._options) for one, found in before.items()}
         pool = baseline.pool(one for one in usual.values() if isinstance(one, Baseline))
@@ -82,11 +90,26 @@ class Analysis:
                 ks=self._specified(series, slot.end),
                 pool=pool,
             )
-            left_out = ((day.date, day.dropped) for day in days[series] if day.dropped)
-            one = replace(one, dropped=tuple(sorted((*one.dropped, *left_out))))
+            one = replace(one, dropped=tuple(sorted((*one.dropped, *left[series]))))
             found.append(_of_one_unit(one, now, before))
         wire = [self._dated(one) for one in conclude(found, self.rounds, self._options)]
-        return [*wire, *self._engines(slot, wire)]
+        both = [*wire, *self._engines(slot, wire)]
+        self._forget({one.series for one in both})
+        return both
+
+    def _before(
+        self, known: tuple[Series, ...], at: float
+    ) -> tuple[dict[Series, Mapping[str, Stretch]], dict[Series, list[tuple[str, str]]]]:
+        """The same hour of the days before, and which of these are left out: one series after the
+        other, as the records of all at once would take as much memory again.
+        """
+        before: dict[Series, Mapping[str, Stretch]] = {}
+        left: dict[Series, list[tuple[str, str]]] = {}
+        for series in known:
+            days = self._slots.days(series, at)
+            before[series] = _stretches(days)
+            left[series] = [(day.date, day.dropped) for day in days if day.dropped]
+        return before, left
 
     def _dated(self, one: Evaluation) -> Evaluation:
         """The evaluation with the moment from which on it drifts, kept as long as it fires."""
@@ -110,9 +133,6 @@ class Analysis:
         """Of engines' own buckets: no alarm begins there about what the wire judges."""
         covered = frozenset(one.series.signal for one in wire if one.standing is Standing.JUDGED)
         series = self._slots.buckets.hours(slot.end)
-        for gone in self._buckets - series.keys():
-            self.rounds.forget(gone)
-        self._buckets = frozenset(series)
         return bucketed_rule.judge(series, slot.end, self.rounds, covered, self._options)
 
     def _specified(self, series: Series, at: float) -> Ks | None:
@@ -128,10 +148,11 @@ class Analysis:
             self._hours[series] = (window.end, verdict)
         return verdict
 
-    def _forget(self, known: tuple[Series, ...]) -> None:
-        for series in self._hours.keys() - set(known):
-            del self._hours[series]
-            self.rounds.forget(series)
+    def _forget(self, known: set[Series]) -> None:
+        """What fired on series that are gone, also on those that went while nobody watched."""
+        self.rounds.keep(known)
+        self._hours = {series: hour for series, hour in self._hours.items() if series in known}
+        self._since = {series: since for series, since in self._since.items() if series in known}
 
 
 def _recalled(text: str) -> Round:

@@ -60,6 +60,7 @@ def _row(bounds: list[list[float]], row: list[object]) -> tuple[Series, Row]:
         ]:
             if not all(isinstance(count, int) for count in counts):
                 raise ValueError("counts are whole numbers")
+            f"{signal}{server}".encode()  # ValueError for a lone surrogate, which cannot be told on
             held = Bucketed(tuple(map(float, bounds[place])), tuple(counts), total)
             return Series(signal, ENGINE, server), Row(frozen, held)
     raise ValueError(f"no row of buckets: {row!r:.80}")

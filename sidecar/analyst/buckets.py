@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sidecar.analyst.bucket_pages import Page, Row, pack, unpack
-from sidecar.analyst.calendar import DAY, HOUR, SECONDS, Calendar, ended
+from sidecar.analyst.calendar import DAY, HOUR, LATELY, SECONDS, Calendar, ended
 from sidecar.analyst.reading import ALARMED
 from sidecar.bucketed import Bucketed
 from sidecar.drift.bucketed_rule import Hours
@@ -94,27 +94,32 @@ class Buckets:
         """The file knows all of it."""
         self.unsaved, self.gone = set(), set()
 
+    def known_hours(self, series: Series) -> int:
+        """How many hours have a request of a series."""
+        return len({slot // HOUR for slot in list(self._pages) if series in self._page(slot)})
+
     def hours(self, at: float) -> dict[Series, Hours]:
-        """What is known of every series for a round at ``at`` (Unix seconds)."""
+        """What is known of every series with a request in the 25 hours before ``at``."""
         end = ended(at)
         whole = self.calendar.hour(self.calendar.hour(end) - 1) + HOUR
-        return {series: self._hours(series, end, whole) for series in self.seen}
+        lately = [series for series, slot in self.seen.items() if slot >= end - LATELY]
+        return {series: self._hours(series, end, whole) for series in lately}
 
     def _hours(self, series: Series, end: int, whole: int) -> Hours:
-        days, left = self._days(series, end)
+        days, left = self.same(series, end)
         return Hours(
             hour=self._held(series, range(end - HOUR, end)),
             days=days,
             left=left,
             whole=self._held(series, range(whole - HOUR, whole)),
-            whole_days=self._days(series, whole)[0],
+            whole_days=self.same(series, whole)[0],
         )
 
     def _held(self, series: Series, slots: Iterable[int]) -> tuple[Bucketed, ...]:
         rows = (self._page(slot).get(series) for slot in slots)
         return tuple(row.held for row in rows if row is not None)
 
-    def _days(
+    def same(
         self, series: Series, end: int
     ) -> tuple[dict[str, tuple[Bucketed, ...]], tuple[tuple[str, str], ...]]:
         """The same hour by date, and the days of which all that was counted is left out."""

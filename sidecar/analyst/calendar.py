@@ -16,6 +16,7 @@ from sidecar.record import SLOT_SECONDS
 SECONDS = int(SLOT_SECONDS)
 HOUR = 3_600 // SECONDS  # slots of an hour
 DAY = 24 * HOUR
+LATELY = DAY + HOUR  # without a request for so long, nobody is judged any more
 _HALF = SECONDS // 2
 _TOLERANCE_SECONDS = 2.0  # by which a slot's end may come early
 

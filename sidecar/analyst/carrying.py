@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
 from sidecar.alarms import places
-from sidecar.analyst import lines, rows
+from sidecar.analyst import bucket_lines, bucket_rows, lines, rows
+from sidecar.analyst.bucket_lines import StoredPage
+from sidecar.analyst.bucket_rows import Chosen
 from sidecar.analyst.calendar import DAY, ended
 from sidecar.analyst.door import opened, transaction
 from sidecar.analyst.lines import Invalid, Stored
@@ -24,7 +26,6 @@ from sidecar.loghist import Damaged
 
 MOST_SERIES = 5_000
 MOST_LINES = 2_000_000
-Chosen = Callable[[Series], bool]
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ class Carried:
 def names(path: Path) -> tuple[Series, ...]:
     """The series that the file knows. Raises Nothing, Unusable."""
     with opened(path) as connection:
-        return tuple(rows.series(connection))
+        return (*rows.series(connection), *bucket_rows.series(connection))
 
 
 def export(path: Path, out: IO[str], zone: str, now: float, chosen: Chosen) -> Carried:
@@ -76,8 +77,23 @@ def _export(
             done.series.add(stored.series)
             done.records += bool(data)
             done.keys.append(key)
+    count += _export_pages(connection, out, chosen, done)
     out.write(lines.last(count) + "\n")
     return done
+
+
+def _export_pages(
+    connection: sqlite3.Connection, out: IO[str], chosen: Chosen, done: Carried
+) -> int:
+    count = 0
+    for number, page in bucket_rows.pages(connection):
+        wanted = {one: row for one, row in page.items() if chosen(one)}
+        done.series |= wanted.keys()
+        done.records += len(wanted)
+        for line in bucket_lines.written(number, wanted):
+            out.write(line + "\n")
+            count += 1
+    return count
 
 
 def take_in(path: Path, source: IO[str], days: int, now: float) -> Carried:
@@ -86,11 +102,13 @@ def take_in(path: Path, source: IO[str], days: int, now: float) -> Carried:
     """
     found = list(_Reader().read(source))
     oldest, end = ended(now) - days * DAY - DAY, ended(now)
-    fresh = [one for one in found if oldest <= one.number < end]
-    done = Carried(
-        old=sum(1 for one in found if one.series) - sum(1 for one in fresh if one.series)
-    )
+    kept = [one for one in found if oldest <= one.number < end]
+    done = Carried(old=sum(map(_records, found)) - sum(map(_records, kept)))
+    fresh = [one for one in kept if isinstance(one, Stored)]
     with opened(path, made=True) as connection, transaction(connection):
+        pages = [one for one in kept if isinstance(one, StoredPage)]
+        done.records, done.series = bucket_rows.add(connection, pages)
+        done.known = sum(len(one.page) for one in pages) - done.records
         known = rows.series(connection)
         _name(connection, known, fresh)
         for one in fresh:
@@ -105,6 +123,10 @@ def take_in(path: Path, source: IO[str], days: int, now: float) -> Carried:
                 done.known += 1
         rows.renew(connection)
     return done
+
+
+def _records(one: Stored | StoredPage) -> int:
+    return len(one.page) if isinstance(one, StoredPage) else one.series is not None
 
 
 def _name(
@@ -129,7 +151,7 @@ class _Reader:
         self._seen: set[tuple[int, Series]] = set()
         self._said: int | None = None
 
-    def read(self, source: IO[str]) -> Iterator[Stored]:
+    def read(self, source: IO[str]) -> Iterator[Stored | StoredPage]:
         """Everything in it. Raises Invalid, which names the line."""
         count = 0
         for count, line in enumerate(iter(lambda: source.readline(lines.LONGEST + 1), ""), 1):
@@ -142,7 +164,7 @@ class _Reader:
         if self._said is None or self._said != count - 2:
             raise Invalid(f"line {count}: the file is cut short; export it again")
 
-    def _line(self, count: int, line: str) -> Stored | None:
+    def _line(self, count: int, line: str) -> Stored | StoredPage | None:
         if len(line) > lines.LONGEST or count > MOST_LINES:
             raise Invalid("it is too long for an export; give a file of `baseline export`")
         if self._said is not None:
@@ -151,7 +173,12 @@ class _Reader:
             lines.check_first(line)
             return None
         self._said = lines.count_of(line)
-        return None if self._said is not None else self._once(lines.parsed(line, self._codec))
+        if self._said is not None:
+            return None
+        found = lines.object_of(line)
+        if "page" in found:
+            return bucket_lines.parsed(found)
+        return self._once(lines.parsed(line, self._codec))
 
     def _once(self, stored: Stored) -> Stored:
         """Refuses what comes twice, and what comes before it is said that anybody watched."""
@@ -185,5 +212,6 @@ def reset(path: Path, zone: str, now: float, chosen: Chosen) -> tuple[Carried, P
         with transaction(connection):
             identities = [one for name, one in rows.series(connection).items() if chosen(name)]
             rows.empty(connection, done.keys, identities)
+            bucket_rows.reset(connection, chosen)
             rows.renew(connection)
     return done, aside

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,8 @@ KIND = "model-probe baseline"
 VERSION = 1
 LONGEST = 65_536  # characters of a line
 _GRID = {"gamma": GAMMA, "lowest": LOWEST, "cells": CELLS, "step": STEP, "strata": STRATA}
-_LATEST = 2**31 * SECONDS
-_AGAIN = "export it again"
+LATEST = 2**31 * SECONDS
+AGAIN = "export it again"
 
 
 class Invalid(ValueError):
@@ -68,7 +69,7 @@ def written(stored: Stored, codec: Codec) -> str:
 
 def check_first(line: str) -> None:
     """Raises Invalid unless a file that begins so can be read here."""
-    found = _object(line)
+    found = object_of(line)
     if found.get("kind") != KIND:
         raise Invalid("it is no export of baselines; give a file of `baseline export`")
     if found.get("version") != VERSION:
@@ -87,24 +88,24 @@ def check_first(line: str) -> None:
 
 def count_of(line: str) -> int | None:
     """How many lines the last line says there are; None when it is another line."""
-    found = _object(line)
+    found = object_of(line)
     return found["lines"] if set(found) == {"lines"} and type(found["lines"]) is int else None
 
 
 def parsed(line: str, codec: Codec) -> Stored:
     """What a line between first and last says, its record proven. Raises Invalid."""
-    found = _object(line)
-    hour = _whole(found, "hour", _LATEST)
+    found = object_of(line)
+    hour = whole_number(found, "hour", LATEST)
     if hour % SECONDS:
-        raise Invalid(f"hour {hour} is no multiple of {SECONDS} s; {_AGAIN}")
+        raise Invalid(f"hour {hour} is no multiple of {SECONDS} s; {AGAIN}")
     if "watched" in found:
-        return Stored(hour // SECONDS, None, _whole(found, "watched", MASK), 0)
+        return Stored(hour // SECONDS, None, whole_number(found, "watched", MASK), 0)
     series = series_of(json.dumps(found.get("series")))
     if series is None:
-        raise Invalid(f"series has to be three words; {_AGAIN}")
-    used, frozen = _whole(found, "used", MASK), _whole(found, "frozen", MASK)
+        raise Invalid(f"series has to be three words; {AGAIN}")
+    used, frozen = whole_number(found, "used", MASK), whole_number(found, "frozen", MASK)
     if used & frozen:
-        raise Invalid(f"used and frozen name the same five minutes; {_AGAIN}")
+        raise Invalid(f"used and frozen name the same five minutes; {AGAIN}")
     return Stored(hour // SECONDS, series, used, frozen, _packed(found, codec))
 
 
@@ -115,29 +116,31 @@ def _packed(found: dict[str, Any], codec: Codec) -> bytes:
             return b""
         record = codec.decode(data)
     except Damaged as error:
-        raise Invalid(f"its record is damaged ({error}); {_AGAIN}") from error
+        raise Invalid(f"its record is damaged ({error}); {AGAIN}") from error
     except ValueError as error:
-        raise Invalid(f"record is no base64; {_AGAIN}") from error
+        raise Invalid(f"record is no base64; {AGAIN}") from error
     if found.get("n") != record.hist.total:
-        raise Invalid(f"n is not what the record holds, {record.hist.total}; {_AGAIN}")
+        raise Invalid(f"n is not what the record holds, {record.hist.total}; {AGAIN}")
     return codec.pack(record)
 
 
-def _object(line: str) -> dict[str, Any]:
+def object_of(line: str) -> dict[str, Any]:
+    """The object of a line. Raises Invalid."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise Invalid(f"it is no JSON; {_AGAIN}") from error
+        raise Invalid(f"it is no JSON; {AGAIN}") from error
     if not isinstance(found, dict):
-        raise Invalid(f"it is no JSON object; {_AGAIN}")
+        raise Invalid(f"it is no JSON object; {AGAIN}")
     return found
 
 
-def _whole(found: dict[str, Any], name: str, most: int) -> int:
+def whole_number(found: Mapping[str, object], name: str, most: int) -> int:
+    """A number of an object, from 0 to ``most``. Raises Invalid."""
     value = found.get(name)
     if type(value) is not int or not 0 <= value <= most:
         raise Invalid(
-            f"{name} has to be a whole number from 0 to {most}, not {_shown(value)}; {_AGAIN}"
+            f"{name} has to be a whole number from 0 to {most}, not {_shown(value)}; {AGAIN}"
         )
     return value
 

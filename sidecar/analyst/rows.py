@@ -185,9 +185,12 @@ def name_of(series: Series) -> str:
 
 
 def series_of(name: object) -> Series | None:
-    """The series of such a text; None if it is none."""
+    """The series of such a text; None if it is none, or could not be told on as UTF-8: a lone
+    surrogate, which no sidecar writes, would end the analyst whenever it reports.
+    """
     with suppress(ValueError, TypeError, RecursionError):
         signal, leg, server = json.loads(name)  # type: ignore[arg-type]  # TypeError is caught
+        f"{signal}{leg}{server}".encode()
         if all(isinstance(word, str) for word in (signal, leg, server)):
             return Series(signal, leg, server)
     return None

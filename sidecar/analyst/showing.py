@@ -10,12 +10,14 @@ import numpy as np
 
 from sidecar.analyst import reading, rows
 from sidecar.analyst.adopting import adopt
+from sidecar.analyst.bucket_rows import Chosen
+from sidecar.analyst.buckets import Buckets
 from sidecar.analyst.calendar import DAY, SECONDS, Calendar, ended
-from sidecar.analyst.carrying import Chosen
 from sidecar.analyst.door import opened
 from sidecar.analyst.memory import Memory
 from sidecar.analyst.pages import Codec
-from sidecar.analyst.reading import Day
+from sidecar.analyst.reading import NOT_RECORDED, Day
+from sidecar.bucketed import Bucketed, Interval, merged
 from sidecar.drift.quantiles import Between, between
 from sidecar.drift.stretch import Stretch, sum_of
 from sidecar.evaluation import Series
@@ -26,13 +28,14 @@ _REACH = 1.96  # standard deviations of 95 %
 @dataclass(frozen=True, slots=True)
 class ShownDay:
     """``n`` requests in the hour of that day, weighted; quantiles in seconds with the bounds of a
-    95 % interval; ``dropped`` says why it does not count.
+    95 % interval, of an engine's own buckets only these of the bucket; ``dropped`` says why it does
+    not count.
     """
 
     date: str
     n: float
-    p50: Between | None
-    p99: Between | None
+    p50: Between | Interval | None
+    p99: Between | Interval | None
     share: float
     dropped: str
 
@@ -58,10 +61,13 @@ def look(path: Path, zone: tzinfo, days: int, now: float, chosen: Chosen) -> tup
     memory = Memory(Calendar(zone), Codec(), 0, days)
     with opened(path) as connection:
         connection.execute("BEGIN")  # all that is read is of one moment
-        adopt(memory, rows.load(connection), whole=True)
+        found = rows.load(connection)
+        adopt(memory, found, whole=True)
         marks = rows.marks(connection, now - (days + 1) * DAY * SECONDS)
     plans = reading.plan(memory, ended(now), days, marks)
-    return tuple(
+    engines = Buckets(Calendar(zone), days, 0, memory.counted, marks)
+    engines.adopt(found.buckets, whole=True)
+    wire = tuple(
         Shown(
             series,
             memory.known_hours(series),
@@ -72,6 +78,26 @@ def look(path: Path, zone: tzinfo, days: int, now: float, chosen: Chosen) -> tup
         )
         if chosen(series)
     )
+    order = sorted(engines.seen, key=rows.name_of)
+    return (*wire, *(_engine(engines, one, now) for one in order if chosen(one)))
+
+
+def _engine(engines: Buckets, series: Series, now: float) -> Shown:
+    """What an engine's own buckets say; a slot in which it had no request is not kept."""
+    end = ended(now)
+    known, left = engines.same(series, end)
+    why = dict(left)
+    dates = [one.date for one in engines.calendar.same(end, engines.days)]
+    shown = (
+        _bucketed(date, merged(known.get(date, ())), why.get(date, NOT_RECORDED)) for date in dates
+    )
+    return Shown(series, engines.known_hours(series), tuple(shown))
+
+
+def _bucketed(date: str, held: Bucketed | None, why: str) -> ShownDay:
+    if held is None:
+        return ShownDay(date, 0.0, None, None, 0.0, why)
+    return ShownDay(date, float(held.n), held.quantile(0.5), held.quantile(0.99), 1.0, "")
 
 
 def _shown(day: Day) -> ShownDay:

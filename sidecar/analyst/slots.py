@@ -18,7 +18,7 @@ from sidecar.alarms.states import StoreState
 from sidecar.analyst import reading, rows
 from sidecar.analyst.adopting import adopt
 from sidecar.analyst.buckets import Buckets
-from sidecar.analyst.calendar import DAY, HOUR, SECONDS, Calendar, ended, number
+from sidecar.analyst.calendar import DAY, HOUR, LATELY, SECONDS, Calendar, ended, number
 from sidecar.analyst.file import File, Renewed
 from sidecar.analyst.memory import Memory
 from sidecar.analyst.pages import Codec
@@ -109,6 +109,14 @@ class Slots:
     def series(self) -> tuple[Series, ...]:
         """Everything that was seen within the days kept."""
         return tuple(self._memory.series)
+
+    def lately(self, at: float) -> tuple[Series, ...]:
+        """Those with a request in the 25 hours before ``at``: servers come and go, and the rest of
+        what is kept waits for one that comes back.
+        """
+        since = ended(at) - LATELY
+        seen, known = self._memory.seen, self._memory.series
+        return tuple(one for one, identity in known.items() if seen.get(identity, 0) >= since)
 
     def current(self, series: Series, at: float) -> Window:
         """The twelve slots that had ended by ``at`` (Unix seconds)."""

@@ -12,14 +12,15 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from sidecar.children import Child
 from sidecar.config import Settings
 from sidecar.drift import messages
 from sidecar.drift.messages import Report
-from sidecar.evaluation import Evaluation, Standing
+from sidecar.evaluation import Evaluation
 from sidecar.recorder import Slot
 from sidecar.signals import Absence, Kind, Labels, Metric, NoData, Sample, Signal
 
@@ -70,14 +71,16 @@ STORE = Metric(
 )
 METRICS = (STANDING, FIRING, CHANGE, P_VALUE, DISPERSION, DAYS, DROPPED, SECONDS, STORE)
 
-_SILENT_SECONDS = 60.0  # after a slot; evaluations take well under a second
+# -P: modules come from the installation, not from the folder that we stand in.
+PROGRAM = ("-P", "-m", "sidecar.analyst")
+_SILENT_SECONDS = 240.0  # after a slot; a thousand series take 4 s of a core, of a tenth 40 s
 _SEND_SECONDS = 1.0
 _WAITING_SLOTS = 24  # two hours of a file that is locked or a child that will not start
 
 
 class Analyst:
-    """Keeps the child over reloads. ``put`` is called by the state's thread, the rest by one other,
-    ``stop`` by any.
+    """Keeps the child over reloads, when the thread that asks it changes. ``put`` is called by the
+    state's thread, ``exchange`` by any other, ``stop`` by any.
     """
 
     def __init__(
@@ -85,22 +88,27 @@ class Analyst:
         settings: Settings,
         environment: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        program: Sequence[str] = PROGRAM,
     ) -> None:
         path = settings.alarms.database
-        self._options = json.dumps(
+        options = json.dumps(
             {
                 "file": "" if path == Path() else str(path),
                 "drift": settings.drift.model_dump(mode="json"),
                 "slo": settings.slo.model_dump(mode="json"),
             }
         )
+        self._command = (*program, options)
         self._environment = dict(os.environ if environment is None else environment)
         self._clock = clock
         self._feed: deque[Slot] = deque(maxlen=_WAITING_SLOTS)
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the child
+        self._turn = threading.Lock()  # of the conversation with it
         self._stopped = False
         self._child: Child | None = None
         self._asked_at: float | None = None
+        self._unanswered = 0
+        self._ended: tuple[Absence, str] | None = None
         self.dropped = 0
         self.last = Report()
 
@@ -114,35 +122,54 @@ class Analyst:
         """Tells what waits, hears what came, and returns the latest round. NoData says why there
         can be none.
         """
-        child = self._child
-        if child is None:
-            if not any(slot.records or slot.buckets for slot in self._feed):
-                return self.last
-            child = self._start()
-        while self._feed:
-            self._asked_at = self._asked_at or self._clock()
-            child.send(messages.encode_slot(self._feed.popleft()))
-        child.send(seconds=_SEND_SECONDS)
-        for line in child.lines():
-            self.last, self._asked_at = messages.decode_report(line), None
-        if child.ended:
-            self.forget()
-            raise NoData(Absence.CLOSED, "the analyst has ended, see the log; it is started again")
-        if self._asked_at is not None and self._clock() - self._asked_at > _SILENT_SECONDS:
-            self.forget(kill=True)
-            raise NoData(
-                Absence.STUCK,
-                f"the analyst (pid {child.pid}) did not answer in {_SILENT_SECONDS:.0f} s and was "
-                "killed; it is started again",
-            )
+        with self._turn:
+            child = self._child
+            if child is None:
+                if not any(slot.records or slot.buckets for slot in self._feed):
+                    return self._idle()
+                child = self._start()
+            while self._feed:
+                line = messages.encode_slot(self._feed.popleft())
+                self._asked_at = self._asked_at or self._clock()
+                child.send(line)
+                self._unanswered += 1
+            child.send(seconds=_SEND_SECONDS)
+            self._hear(child)
+            return self.last
+
+    def _idle(self) -> Report:
+        """What holds while there is no child: nothing, where one has ended."""
+        if self._ended is not None:
+            raise NoData(*self._ended)
         return self.last
+
+    def _hear(self, child: Child) -> None:
+        who = f"the analyst (pid {child.pid})"
+        try:
+            for line in child.lines():
+                self.last, self._asked_at = messages.decode_report(line), None
+                self._unanswered -= 1
+        except ValueError as error:
+            self._lose(Absence.ERROR, f"{who} said what is no report, {error!s:.80}")
+        if child.ended:
+            self._lose(Absence.CLOSED, f"{who} has ended, see the log")
+        if self._asked_at is not None and self._clock() - self._asked_at > _SILENT_SECONDS:
+            silent = f"did not answer in {_SILENT_SECONDS:.0f} s and was killed"
+            self._lose(Absence.STUCK, f"{who} {silent}")
+
+    def _lose(self, absence: Absence, what: str) -> NoReturn:
+        """Lets go of the child and of what it said: that grows old, and nobody renews it."""
+        self.forget(kill=absence is not Absence.CLOSED)
+        self.dropped += self._unanswered
+        self._unanswered, self.last = 0, Report()
+        self._ended = (absence, f"{what}; the next slot starts it again")
+        raise NoData(*self._ended)
 
     def _start(self) -> Child:
         with self._lock:
             if self._stopped:
                 raise NoData(Absence.CLOSED, "the sidecar ends")
-            arguments = ["-m", "sidecar.analyst", self._options]
-            self._child = Child(arguments, self._environment, self._clock)
+            self._child = Child(self._command, self._environment, self._clock)
             return self._child
 
     def forget(self, kill: bool = False) -> None:
@@ -197,9 +224,8 @@ def _samples(one: Evaluation) -> Iterator[Sample]:
         ("leg", series.leg),
         ("server", series.server),
     )
-    for standing in Standing:
-        held = float(one.standing is standing)
-        yield Sample(STANDING.name, held, (*labels, ("standing", standing.value)))
+    # Only the one that holds: nine of three hundred series are more than `max_label_sets` allows.
+    yield Sample(STANDING.name, 1.0, (*labels, ("standing", one.standing.value)))
     yield Sample(DAYS.name, float(len(one.kept)), labels)
     for rule, part in (("tail", one.tail), ("ks", one.ks)):
         yield Sample(FIRING.name, float(rule in one.firing), (*labels, ("rule", rule)))

@@ -15,7 +15,7 @@ from sidecar.alarms.states import Unusable
 from sidecar.config import ConfigError, DriftSettings, load
 
 if TYPE_CHECKING:
-    from sidecar.analyst.carrying import Chosen
+    from sidecar.analyst.bucket_rows import Chosen
     from sidecar.evaluation import Series
 
 NAMED = 10  # series of which a refusal tells the names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sidecar.analyst.showing import Shown, ShownDay
+from sidecar.bucketed import Interval
 from sidecar.drift.quantiles import Between
 from sidecar.history.terminal import plain
 from sidecar.units import NOTHING, count, duration, percent
@@ -51,9 +53,13 @@ def _cells(day: ShownDay) -> tuple[Text, ...]:
     return tuple(Text(cell, style=style) for cell in cells)
 
 
-def _written(quantile: Between | None) -> str:
+def _written(quantile: Between | Interval | None) -> str:
     if quantile is None:
         return NOTHING
+    if isinstance(quantile, Interval):
+        if math.isinf(quantile.upper):
+            return f"above {duration(quantile.lower)}"
+        return f"{duration(quantile.lower)} – {duration(quantile.upper)}"
     value, lower, upper = quantile
     return f"{duration(value)} ({duration(lower)} – {duration(upper)})"
 
@@ -85,7 +91,10 @@ def _series(one: Shown) -> dict[str, object]:
     }
 
 
-def _bounds(quantile: Between | None) -> dict[str, float] | None:
+def _bounds(quantile: Between | Interval | None) -> dict[str, float | None] | None:
     if quantile is None:
         return None
+    if isinstance(quantile, Interval):
+        upper = None if math.isinf(quantile.upper) else quantile.upper
+        return {"lower": quantile.lower, "upper": upper}
     return dict(zip(("value", "lower", "upper"), quantile, strict=True))

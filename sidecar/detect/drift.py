@@ -6,17 +6,18 @@ follows what lies above its thresholds, request by request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sidecar.config import Settings
-from sidecar.drift.cusum import Cusum
+from sidecar.detect.detector import Memory
+from sidecar.drift.cusum import Cusum, Design
 from sidecar.evaluation import Change, Evaluation, Series, Standing
 from sidecar.recorder import Exceedances
 from sidecar.signals import Labels
 from sidecar.state import Snapshot
 from sidecar.units import count, difference, duration, percent
-from sidecar.verdicts import Evidence, Rule, Severity, Verdict
+from sidecar.verdicts import Alarm, AlarmState, Evidence, Mark, Rule, Severity, Verdict
 
 DRIFT = Rule(
     "LatencyDrift",
@@ -54,6 +55,22 @@ class _Chart:
     n: int = 0
     exceeding: int = 0
     cusum: Cusum = field(default_factory=Cusum)
+    new: bool = True  # the alarms have not been asked yet whether it fires already
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The verdicts of one evaluation, which holds for five minutes: made once, not every second."""
+
+    of: Evaluation
+    labels: Labels
+    drift: Verdict
+    specified: Verdict
+
+    @classmethod
+    def about(cls, one: Evaluation) -> _Said:
+        labels = _labels(one.series)
+        return cls(one, labels, _drift(labels, one), _specified(labels, one))
 
 
 class Drift:
@@ -64,26 +81,60 @@ class Drift:
 
     def __init__(self) -> None:
         self._charts: dict[Series, _Chart] = {}
+        self._said: dict[Series, _Said] = {}
 
     def judge(self, snapshot: Snapshot, clock: float) -> Iterator[Verdict]:
-        """Three verdicts a series."""
+        """Three verdicts a series; none, not even that nothing is known, before it has a baseline,
+        so that what fired before a reset can end.
+        """
         evaluated = {one.series for one in snapshot.evaluations}
         self._charts = {s: chart for s, chart in self._charts.items() if s in evaluated}
+        self._said = {s: said for s, said in self._said.items() if s in evaluated}
         for one in snapshot.evaluations:
-            labels = _labels(one.series)
-            yield _drift(labels, one)
-            yield _specified(labels, one)
-            yield self._jump(labels, one, snapshot.exceedances.get(one.series))
+            if one.standing is Standing.WARMING:
+                self._charts.pop(one.series, None)
+                continue
+            said = self._said.get(one.series)
+            if said is None or said.of is not one:
+                said = self._said[one.series] = _Said.about(one)
+            yield said.drift
+            yield said.specified
+            yield self._jump(said.labels, one, snapshot.exceedances.get(one.series))
+
+    def heed(self, alarms: tuple[Alarm, ...], marks: tuple[Mark, ...]) -> None:
+        """A chart that is new, after a reload or a restart, goes on where an alarm says it was: at
+        its limit. Else each reload would resolve the alarm, to fire it again.
+        """
+        firing = {
+            alarm.labels
+            for alarm in alarms
+            if alarm.rule == JUMP.name and alarm.state is AlarmState.FIRING
+        }
+        for series, chart in self._charts.items():
+            if chart.new and firing and tuple(sorted(_labels(series))) in firing:
+                chart.cusum = Cusum(Design().limit, alarm=True)
+            chart.new = False
+
+    def remember(self) -> Mapping[str, Memory]:
+        """Nothing: the book of alarms knows what fires."""
+        return {}
+
+    def recall(self, kept: Mapping[str, Memory]) -> None:
+        """Nothing, likewise."""
 
     def _jump(self, labels: Labels, one: Evaluation, seen: Exceedances | None) -> Verdict:
         if one.tail is None or seen is None:
             self._charts.pop(one.series, None)
             return JUMP.judge(labels, None)
         chart = self._charts.get(one.series)
-        if chart is None or chart.threshold != seen.threshold:
-            # Another threshold counts from 0; what the chart knows of its share still holds.
-            cusum = Cusum() if chart is None else chart.cusum
-            chart = self._charts[one.series] = _Chart(seen.threshold, cusum=cusum)
+        if chart is None or chart.threshold != seen.threshold or seen.n < chart.n:
+            # It is counted from 0 again; what the chart knows of its share still holds.
+            # Of a series that is new here, what was counted before is not for this chart.
+            chart = self._charts[one.series] = (
+                _Chart(seen.threshold, seen.n, seen.exceeding)
+                if chart is None
+                else _Chart(seen.threshold, cusum=chart.cusum, new=chart.new)
+            )
         share = one.tail.expected / one.tail.n
         new, over = seen.n - chart.n, seen.exceeding - chart.exceeding
         chart.n, chart.exceeding = seen.n, seen.exceeding

@@ -11,13 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sidecar.config import Settings
-from sidecar.evaluation import ENGINE
+from sidecar.evaluation import ENGINE, Standing
 from sidecar.readings import engines, gpus
 from sidecar.recorder import OTHER
-from sidecar.signals import CollectorState
+from sidecar.signals import CollectorState, Labels
 from sidecar.state import Snapshot
 from sidecar.verdicts import Alarm, AlarmState, Outcome, Verdict
 
+_STORE = "modelprobe_drift_store_state"
+_REMEMBERING = ("ok", "disabled")  # else what is usual may only not be readable now
+Key = tuple[str, Labels]
 _OPEN = (AlarmState.PENDING, AlarmState.FIRING)
 _WELL = (CollectorState.FIRING, CollectorState.ATTACHED)
 
@@ -32,12 +35,17 @@ def retired(
     """A PASS for each alarm that nothing judged in this round and that nothing will: its rule is
     none of ``rules``, or what it is about is gone for good.
     """
-    judged = {(verdict.rule, tuple(sorted(verdict.labels))) for verdict in verdicts}
-    left = [a for a in alarms if a.state in _OPEN and a.key not in judged]
+    found = [alarm for alarm in alarms if alarm.state in _OPEN]
+    judged = _judged(verdicts) if found else frozenset()  # of hundreds of series, and rarely needed
+    left = [alarm for alarm in found if alarm.key not in judged]
     there = _There.of(snapshot, settings) if left else None
     for alarm in left:
         if alarm.rule not in rules or (there and there.lacks(dict(alarm.labels))):
             yield Verdict(alarm.rule, alarm.labels, Outcome.PASS, alarm.severity)
+
+
+def _judged(verdicts: Iterable[Verdict]) -> frozenset[Key]:
+    return frozenset((verdict.rule, tuple(sorted(verdict.labels))) for verdict in verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,8 @@ class _There:
     models: frozenset[str]
     cards: Mapping[str, str]
     addresses: frozenset[str]
-    servers: frozenset[str]  # whose latencies are evaluated; all that were seen in eight days
+    unlearned: frozenset[tuple[str, ...]]  # series without a baseline, and so without verdicts
+    servers: frozenset[str]  # whose latencies are evaluated: all that were seen within a day
 
     @classmethod
     def of(cls, snapshot: Snapshot, settings: Settings) -> _There:
@@ -67,7 +76,13 @@ class _There:
         cards = {card.gpu: card.uuid for card in well}
         addresses = frozenset(card.pci for card in well if card.pci)
         servers = frozenset(one.series.server for one in snapshot.evaluations)
-        return cls(names, _models(snapshot), cards, addresses, servers)
+        unlearned = frozenset(
+            (one.series.signal, one.series.leg, one.series.server)
+            for one in snapshot.evaluations
+            if one.standing is Standing.WARMING
+            and all(dict(said.labels)["state"] in _REMEMBERING for said in snapshot.scalars(_STORE))
+        )
+        return cls(names, _models(snapshot), cards, addresses, unlearned, servers)
 
     def lacks(self, labels: Mapping[str, str]) -> bool:
         """Whether something that these labels name is gone."""
@@ -76,6 +91,8 @@ class _There:
             return True
         if self.cards.get(labels.get("gpu", ""), uuid) != uuid:
             return True
+        if tuple(labels.get(name, "") for name in ("signal", "leg", "server")) in self.unlearned:
+            return True  # by a reset, nearly always; nothing else would ever end its alarm
         if self.servers and labels.get("server", "") not in {"", *self.servers}:
             return True
         if labels.get("leg") == ENGINE:  # no leg of a port; the server is replica/model

@@ -7,7 +7,7 @@ round are judged together (Benjamini and Hochberg, "Controlling the false discov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -76,14 +76,18 @@ class Round:
             rule for rule in RULES if (kept := self._memories.get((series, rule))) and kept.firing
         )
 
-    def forget(self, series: Series) -> None:
-        """Of a series that is gone for good."""
-        for rule in RULES:
-            self._memories.pop((series, rule), None)
+    def keep(self, series: Container[Series]) -> None:
+        """Forgets all others: they are gone."""
+        self._memories = {key: kept for key, kept in self._memories.items() if key[0] in series}
 
     def _firing(self, one: Evaluation, options: Options) -> frozenset[str]:
         for rule, verdict in _VERDICTS.items():
             key = (one.series, rule)
+            if one.standing is Standing.WARMING:
+                # Nothing is left to compare with: it was reset, or fired for most of the days. As
+                # long as it fired, no day would become usual again.
+                self._memories.pop(key, None)
+                continue
             memory = self._memories.setdefault(key, Memory())
             drifts, good = verdict(one, options)
             if one.standing is not Standing.JUDGED:

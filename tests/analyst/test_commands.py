@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from sidecar.alarms import marks
 from sidecar.alarms.store import Store
-from sidecar.analyst import reading
+from sidecar.analyst import reading, rows
 from sidecar.commands import baseline
 from sidecar.evaluation import Series
 from sidecar.verdicts import MarkKind
@@ -21,7 +21,7 @@ from tests.analyst.made import DAY, NOON, A, B, Line, record, total
 
 RUNNER = CliRunner()
 NOW = NOON + DAY + 5_400
-HOSTILE = Series("ttft", "downstream", "\x1b[31mevil\n\udcff\u202e")
+HOSTILE = Series("ttft", "downstream", "\x1b[31mevil\n\u202e")
 
 
 def run(*arguments: object, answer: str | None = None) -> Result:
@@ -245,3 +245,12 @@ def test_what_is_wrong_is_one_line(
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
     assert "\x1b" not in result.output
+
+
+def test_a_name_that_cannot_be_written_as_utf8_is_refused(path: Path, tmp_path: Path) -> None:
+    """The analyst would end at each of its reports, for as long as the file has that series."""
+    out = tmp_path / "base.jsonl"
+    run("export", out, "--database", path)
+    out.write_text(out.read_text().replace("a:8000", "\\udcff"))
+    assert "series has to be three words" in run("import", out, "--database", path).output
+    assert rows.series_of('["ttft", "downstream", "\\udcff"]') is None

@@ -163,7 +163,7 @@ def test_one_that_does_not_answer_is_killed(tmp_path: Path) -> None:
         os.kill(child.pid, signal.SIGSTOP)
         analyst.put(next(found))
         analyst.exchange()
-        now[0] = 61.0
+        now[0] = 241.0
         with pytest.raises(NoData, match="did not answer"):
             analyst.exchange()
         assert child.reaped.wait(10)

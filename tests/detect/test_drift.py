@@ -10,6 +10,7 @@ from sidecar.detect.drift import DRIFT, JUMP, SPECIFIED, Drift
 from sidecar.evaluation import Change, Evaluation, Ks, Series, Standing, Tail
 from sidecar.recorder import Exceedances
 from sidecar.state import Snapshot
+from sidecar.verdicts import Alarm, AlarmState
 from tests.detect.scenes import FAIL, PASS, UNKNOWN, judge, outcome, snap
 from tests.export import made
 
@@ -58,7 +59,9 @@ def test_each_rule_alarms_by_its_name(
     assert outcome(found, SPECIFIED.name, **LABELS) is specified
 
 
-@pytest.mark.parametrize("standing", [s for s in Standing if s is not Standing.JUDGED])
+@pytest.mark.parametrize(
+    "standing", [s for s in Standing if s not in (Standing.JUDGED, Standing.WARMING)]
+)
 def test_what_cannot_be_judged_is_unknown(standing: Standing) -> None:
     """Also where the series still fires: no data resolves nothing."""
     one = Evaluation(SERIES, made.AT, standing, firing=frozenset({"tail"}))
@@ -122,3 +125,44 @@ def test_a_new_threshold_keeps_what_the_chart_knows() -> None:
     assert look(700, 0, 0) is PASS
     assert look(700, 60, 8) is PASS
     assert look(701, 60, 8) is FAIL
+
+
+def test_a_chart_that_is_new_leaves_alone_what_was_counted_before() -> None:
+    """After a reload, or when the analyst is back: the burst of two hours ago is no news."""
+    assert charted((2_000, 400), (2_100, 401)) == [PASS, PASS]
+
+
+def test_a_count_that_began_anew_is_no_bug() -> None:
+    """The threshold was let go of and came back between two rounds."""
+    assert charted((500, 5), (20, 0), (40, 1)) == [PASS] * 3
+
+
+def test_verdicts_of_an_evaluation_are_made_once() -> None:
+    """It holds for five minutes, and three hundred sentences a second are not for free; the next
+    evaluation is another.
+    """
+    detector = Drift()
+    first = [v for v in judge(detector, told(WELL), 1.0) if v.rule != JUMP.name]
+    again = [v for v in judge(detector, told(WELL), 2.0) if v.rule != JUMP.name]
+    assert all(a is b for a, b in zip(first, again, strict=True))
+    fires = replace(WELL, firing=frozenset({"tail"}))
+    assert outcome(judge(detector, told(fires), 3.0), DRIFT.name, **LABELS) is FAIL
+
+
+def test_a_reload_does_not_resolve_a_jump() -> None:
+    """The new detector has new charts; the book of alarms tells it which of them fire. One that has
+    come back to 0 stays there, though the alarm needs some seconds to be resolved.
+    """
+    fires = Alarm(JUMP.name, tuple(sorted(LABELS.items())), AlarmState.FIRING, JUMP.severity, 1.0)
+    detector = Drift()
+
+    def look(n: int, over: int) -> object:
+        seen = {SERIES: Exceedances(700, n, over)}
+        found = judge(detector, told(WELL, exceedances=seen), 1.0)
+        detector.heed((fires,), ())
+        return outcome(found, JUMP.name, **LABELS)
+
+    assert look(2_000, 400) is PASS  # for one round, which resolves nothing
+    assert look(2_020, 400) is FAIL
+    assert look(7_000, 440) is PASS
+    assert look(7_020, 440) is PASS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sidecar.detect.retired import retired
 from sidecar.drift import messages
 from sidecar.drift.messages import Report
 from sidecar.drift.rounds import Round
-from sidecar.evaluation import ENGINE, Evaluation, Series
+from sidecar.evaluation import ENGINE, Evaluation, Series, Standing
 from sidecar.export import api
 from sidecar.export.page.drift import table
 from sidecar.recorder import Slot
@@ -109,6 +110,14 @@ def test_they_are_exported_by_their_leg() -> None:
     assert all(dict(s.labels).get("leg", ENGINE) == ENGINE for s in samples)
 
 
+def test_three_hundred_series_fit_within_the_cap() -> None:
+    """No metric has more label sets than are let through, so that none is silently missing."""
+    many = (replace(DRIFTS, series=replace(SERIES, server=f"r{i}")) for i in range(300))
+    state = State(0.0)
+    state.apply("analyst", AnalystCollector(Told(*many)).collect(0.0), 1.0)  # type: ignore[arg-type]
+    assert state.snapshot((), 2.0).capped == 0
+
+
 def test_the_page_shows_an_interval_and_no_middle() -> None:
     """Which would be taken for a measurement."""
     for one, words in (
@@ -134,7 +143,7 @@ def alarm(server: str) -> Alarm:
         (SERIES.server, (), False),  # after a restart, before the first round
         ("other", (), False),
         (SERIES.server, (DRIFTS,), False),
-        ("r0/another", (DRIFTS,), True),  # not seen for eight days
+        ("r0/another", (DRIFTS,), True),  # not seen for a day
         ("r7/m", (), True),  # not in the settings any more
     ],
 )
@@ -151,3 +160,23 @@ def test_a_wire_series_is_retired_as_before() -> None:
     labels = (("signal", "ttft"), ("leg", "downstream"), ("server", "gone:80"))
     one = Alarm(DRIFT.name, labels, AlarmState.FIRING, Severity.TICKET, since=1.0)
     assert list(retired([one], [], snap(evaluations=(DRIFTS,)), SETTINGS, NAMES))
+
+
+def test_an_alarm_whose_baseline_was_reset_ends() -> None:
+    """There is nothing to compare with for days, and no verdict of its series meanwhile."""
+    warming = Evaluation(SERIES, 1.0, Standing.WARMING)
+    verdicts = judge(Drift(), snap(evaluations=(warming,)), 1.0)
+    assert verdicts == []
+    for evaluations, ended in (((warming,), 1), ((DRIFTS,), 0)):
+        scene = snap(evaluations=evaluations)
+        found = retired([alarm(SERIES.server)], verdicts, scene, SETTINGS, NAMES)
+        assert [verdict.outcome for verdict in found] == [PASS] * ended
+
+
+def test_an_alarm_goes_on_while_the_baseline_cannot_be_read() -> None:
+    """A file that is locked at the start says nothing about what is in it."""
+    warming = Evaluation(SERIES, 1.0, Standing.WARMING)
+    for state, ended in (("locked", 0), ("ok", 1)):
+        said = Sample("modelprobe_drift_store_state", 1.0, (("state", state),))
+        scene = snap(evaluations=(warming,), samples=(said,))
+        assert len(list(retired([alarm(SERIES.server)], [], scene, SETTINGS, NAMES))) == ended

@@ -83,6 +83,13 @@ def test_three_days_are_kept_whatever_they_are() -> None:
     assert len(found.kept) >= OPTIONS.keep_days
 
 
+def test_of_three_days_none_is_dropped() -> None:
+    """Not even one that stands out: two would be no baseline."""
+    random = rng()
+    made = {**days(random, lognormal(3_600), 2), "2026-03-09": lognormal(3_600, 9)(random)}
+    assert (len(baseline(made).kept), baseline(made).dropped) == (3, ())
+
+
 def test_clean_days_are_rarely_dropped() -> None:
     """Of 100 baselines of three to seven clean days, hardly any loses one, MAD 0 included."""
     random = rng()

@@ -111,13 +111,22 @@ def test_both_have_to_be_good(good: tuple[float, float]) -> None:
     assert all(firing(Round(), *of(BAD, BAD, *[good] * 9))[1:])
 
 
-@pytest.mark.parametrize("standing", [one for one in Standing if one is not Standing.JUDGED])
+@pytest.mark.parametrize(
+    "standing", [one for one in Standing if one not in (Standing.JUDGED, Standing.WARMING)]
+)
 def test_without_a_verdict_nothing_clears(standing: Standing) -> None:
-    """No traffic, too little of it, too few days: what fires goes on, and good ones count."""
+    """No traffic, too little of it: what fires goes on, and good ones count."""
     nothing = [unjudged(standing)] * 20
     rounds = Round()
     assert all(firing(rounds, *of(BAD, BAD), *nothing)[1:])
     assert firing(rounds, *of(GOOD, GOOD, GOOD)) == [True, True, False]
+
+
+def test_without_a_baseline_nothing_fires_on() -> None:
+    """It was reset; and as long as something fires, no day would become usual again."""
+    rounds = Round()
+    assert firing(rounds, *of(BAD, BAD), unjudged(Standing.WARMING)) == [False, True, False]
+    assert rounds.to_json() == {"memories": []}
 
 
 @pytest.mark.parametrize("standing", [Standing.IDLE, Standing.INSUFFICIENT])
@@ -175,7 +184,9 @@ def test_the_memory_holds_only_what_matters() -> None:
     rounds = Round()
     firing(rounds, *of(GOOD, BAD))
     assert rounds.to_json() != {"memories": []}
-    rounds.forget(TTFT)
+    rounds.keep({TTFT})
+    assert rounds.to_json() != {"memories": []}
+    rounds.keep(())
     firing(rounds, *of(GOOD))
     assert rounds.to_json() == {"memories": []}
 

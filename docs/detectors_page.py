@@ -10,7 +10,8 @@ INTRODUCTION = """\
 How latencies are compared with those of the same hour of earlier days. What is remembered of these
 days, and what is left out, is in [baselines](baselines.md); what to do about an alarm in
 [alarms](alarms.md#latencydrift); what an engine's own histograms can carry in
-[engine buckets](engine-buckets.md).
+[engine buckets](engine-buckets.md). On the arrivals and sizes of a real service it was tried with
+[the Azure trace](detectors-azure.md).
 
 Three signals of every leg and server: `ttft`, `itl` (gaps between token events) and `duration`.
 What fails or times out lies above everything else; what is open counts with its age. Every five

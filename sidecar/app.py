@@ -23,6 +23,7 @@ from sidecar.addresses import split_address
 from sidecar.collectors import COLLECTORS, Collector, analyst
 from sidecar.collectors.analyst import Analyst, AnalystCollector
 from sidecar.config import ConfigError, Settings
+from sidecar.detect import rules
 from sidecar.detect.slo import objectives
 from sidecar.engines import canonical
 from sidecar.export.notify import routes as notify
@@ -100,6 +101,16 @@ def bind(listen: str) -> socket.socket:
     return listener
 
 
+def refuse_unknown_rules(settings: Settings) -> None:
+    """ConfigError for a rule to disable that there is not: it would go on alarming."""
+    known = sorted(rule.name for rule in rules())
+    unknown = [name for name in settings.alarms.disabled if name not in known]
+    if unknown:
+        raise ConfigError(
+            f"alarms.disabled: no such rule: {unknown[0][:80]!r}; there are {', '.join(known)}"
+        )
+
+
 class App:
     """The running sidecar.
 
@@ -111,6 +122,7 @@ class App:
         self._load = load
         self._drop = drop
         self._settings = load()
+        refuse_unknown_rules(self._settings)
         configure_logging(self._settings.log_level)
         raise_descriptor_limit()
         self._listener = bind(self._settings.export.listen)
@@ -192,6 +204,7 @@ class App:
     def _reload(self) -> None:
         try:
             settings = self._load()
+            refuse_unknown_rules(settings)
             collectors = make_collectors(settings, self._analyst)
             renewed = settings.notify != self._settings.notify
             outlet = self._routes

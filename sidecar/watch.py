@@ -25,7 +25,8 @@ from sidecar.collectors import analyst
 from sidecar.config import Settings
 from sidecar.detect.ensemble import Ensemble
 from sidecar.detect.retired import retired
-from sidecar.signals import Kind, Metric, Sample
+from sidecar.export.notify.status import STATE as OUTPUTS
+from sidecar.signals import Kind, Metric, Observation, Sample
 from sidecar.state import Snapshot
 from sidecar.verdicts import Alarm, Outcome, Verdict
 
@@ -133,7 +134,28 @@ class Watch:
             _tell(transition)
         told = self._publish(alarms, transitions)
         samples = (*self._samples(verdicts), *told)
-        return replace(snapshot, alarms=alarms, samples=(*snapshot.samples, *samples))
+        return replace(
+            snapshot,
+            alarms=alarms,
+            samples=(*snapshot.samples, *samples),
+            observations=(*self._troubles(told), *snapshot.observations),
+        )
+
+    def _troubles(self, told: list[Sample]) -> Iterator[Observation]:
+        """What whoever looks at alarms has to know about them: that nobody is told, or that a
+        restart will forget them.
+        """
+        status = self._writer.status()
+        if status.state not in (StoreState.OK, StoreState.DISABLED):
+            text = f"alarms are kept in memory only: {status.reason or status.state.value}"
+            yield Observation("alarm_store", "alarms", "", text)
+        for sample in told:
+            labels = dict(sample.labels)
+            bad = sample.value and labels.get("state") in ("failing", "stuck")
+            if sample.metric == OUTPUTS.name and bad:
+                output = labels["output"]
+                text = f"{output} does not take alarms: nobody is told that way"
+                yield Observation("notify", output, "", text)
 
     def _publish(self, alarms: tuple[Alarm, ...], transitions: list[Transition]) -> list[Sample]:
         """Hands them over, and says how the outlet fares."""

@@ -19,6 +19,8 @@ import pytest
 import uvicorn
 
 from sidecar import app
+from sidecar.app import App
+from sidecar.config import ConfigError, Settings
 from sidecar.export import server
 from sidecar.testing import wait_for
 
@@ -264,3 +266,10 @@ def test_importing_the_app_stays_light() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
     assert not re.search("Warning", run.stderr)
+
+
+def test_a_rule_that_is_not_there_cannot_be_disabled() -> None:
+    """A typo would leave the rule alarming, and somebody sure that it does not."""
+    settings = Settings(alarms={"disabled": ["StreamStuck"]})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"no such rule: 'StreamStuck'.*StreamsStuck"):
+        App(lambda: settings)

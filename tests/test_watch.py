@@ -34,6 +34,7 @@ from sidecar.config import (
     WireSettings,
 )
 from sidecar.detect import DETECTORS, rules
+from sidecar.export.notify.status import STATE as OUTPUTS
 from sidecar.ledger import Tally
 from sidecar.objectives import Score
 from sidecar.signals import Absence, CollectorState, CollectorStatus, Leg, Sample
@@ -739,3 +740,40 @@ def test_a_file_that_the_analyst_finds_damaged_is_set_aside(
     assert len(list(database.parent.glob("*.corrupt-*"))) == 1
     running.watch.stop()
     assert states(Rounds(settings(**kept(database))).judge(GONE)) == {"EngineGone": FIRING}
+
+
+class Refused:
+    """An outlet whose receiver takes nothing."""
+
+    def publish(self, alarms: object, transitions: object) -> None:
+        """Nothing arrives."""
+
+    def samples(self) -> list[Sample]:
+        """One output fails, another is well."""
+        return [
+            Sample(OUTPUTS.name, 1.0, (("output", "webhook/x"), ("state", "failing"))),
+            Sample(OUTPUTS.name, 1.0, (("output", "webhook/y"), ("state", "well"))),
+            Sample(OUTPUTS.name, 0.0, (("output", "webhook/y"), ("state", "stuck"))),
+        ]
+
+
+def test_whoever_looks_is_told_that_nobody_is_told() -> None:
+    """A page in an incident must not look fine while no receiver takes its alarms."""
+    watch = Watch(Settings(), Refused())  # type: ignore[arg-type]
+    found = watch.judge(snap(), 1.0).observations
+    assert [(one.kind, one.subject) for one in found] == [("notify", "webhook/x")]
+
+
+def test_a_file_that_cannot_be_used_is_said_where_people_look(tmp_path: Path) -> None:
+    """One line of a log is read by nobody; the page says that a restart would forget alarms."""
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    watch = Watch(Settings(alarms={"database": folder / "a.db"}))  # type: ignore[arg-type]
+    watch.start()
+    try:
+        [found] = wait_for(lambda: watch.judge(snap(), 1.0).observations, 10, "it is said")
+        assert found.kind == "alarm_store"
+        assert "in memory only" in found.text
+    finally:
+        watch.stop()

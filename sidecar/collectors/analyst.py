@@ -22,7 +22,7 @@ from sidecar.drift import messages
 from sidecar.drift.messages import Report
 from sidecar.evaluation import Evaluation
 from sidecar.recorder import Slot
-from sidecar.signals import Absence, Kind, Labels, Metric, NoData, Sample, Signal
+from sidecar.signals import Absence, Kind, Labels, Metric, NoData, Observation, Sample, Signal
 
 _LABELS = ("signal", "leg", "server")
 STANDING = Metric(
@@ -209,6 +209,9 @@ class AnalystCollector:
         if found.store:
             yield Sample(SECONDS.name, found.seconds)
             yield Sample(STORE.name, 1.0, (("state", found.store),))
+        if found.store not in ("", "ok", "disabled"):
+            text = f"latencies of earlier days are kept in memory only: {found.reason}"
+            yield Observation("drift_store", "analyst", "", text)
         for one in found.evaluations:
             yield one
             yield from _samples(one)

@@ -37,6 +37,7 @@ def add(
     try:
         begun = _begun(start) if start else datetime.fromtimestamp(now, UTC)
         found = marks.checked(kind, author, begun, begun + _length(minutes), text, now)
+        _there(database)
         marks.add(database, found)
     except (marks.MarkError, Unusable) as error:
         typer.echo(f"model-probe: mark: {error}", err=True)
@@ -70,12 +71,22 @@ def list_marks(
 ) -> None:
     """Show the latest marks, the newest first."""
     try:
+        _there(database)
         found = marks.listed(database, limit)
-    except Unusable as error:
+    except (marks.MarkError, Unusable) as error:
         typer.echo(f"model-probe: mark: {error}", err=True)
         raise typer.Exit(2) from error
+    if not found:
+        typer.echo("no marks")
     for each in found:
         typer.echo(_line(each))
+
+
+def _there(database: Path) -> None:
+    """A mark in a file that no sidecar reads would be lost without a word."""
+    if not database.exists():
+        allowed = f"a file that a sidecar made (its alarms.database); there is no {database}"
+        raise marks.MarkError("database", allowed)
 
 
 def _line(found: Mark) -> str:

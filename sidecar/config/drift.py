@@ -59,6 +59,6 @@ class DriftSettings(Section):
         default=0.1, description="Share of the usual quantile that it has to rise, at the least."
     )
     false_discovery_ratio: Annotated[float, Field(gt=0, le=0.5)] = Field(
-        default=0.05,
+        default=0.01,
         description="Share of false ones that is accepted among the series that drift in a round.",
     )

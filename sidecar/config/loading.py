@@ -19,12 +19,12 @@ _STAND_IN = "standin_"
 
 def load(path: Path | None) -> Settings:
     """The settings of a file and the environment; ConfigError names file, key and remedy."""
-    _refuse_unknown_variables(os.environ)
     return from_values(str(path) if path else "environment", _read(path) if path else {})
 
 
 def from_values(source: str, values: dict[str, Any]) -> Settings:
     """Settings of plain values under the environment's; ``source`` names them in errors."""
+    _refuse_unknown_variables(os.environ)
     try:
         settings = Settings(**values)
     except ValidationError as error:

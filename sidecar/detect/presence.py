@@ -14,8 +14,9 @@ from sidecar.verdicts import Rule, Severity, Verdict
 GATEWAY_GONE = Rule(
     "GatewayGone",
     Severity.PAGE,
-    "Nobody listens any more on a watched port that clients use.",
-    "Start the gateway; its log and the kernel's (a kill for memory) say why it ended.",
+    "Nobody listens any more on a watched port that clients use: the gateway's, or the service's "
+    "own where there is no gateway.",
+    "Start it; its log and the kernel's (a kill for memory) say why it ended.",
     hold_seconds=3.0,
     hard=True,
 )

@@ -120,6 +120,8 @@ def _nothing(kept: Kept, where: Where) -> str:
     span = f"{written(kept.start)} to {written(kept.end)} UTC"
     if not kept.pieces:
         why = f" ({kept.notes[-1]})" if kept.notes else ""
+        if kept.end - kept.start < 2 * SLOT_SECONDS:
+            why += " (only whole slots of 5 min count, so a longer period may hold one)"
         return (
             f"nothing is stored of {span}{why}; 5 min are kept for 2 h, whole hours for days, and "
             "only while a sidecar records"

@@ -24,7 +24,7 @@ class Options:
     slo_seconds: Mapping[str, float] = field(default_factory=lambda: {"ttft": 0.8})
     guard_slo_share: float = 0.15
     guard_share: float = 0.10  # of the baseline's quantile
-    q: float = 0.05  # false discoveries among the alarms of a round
+    q: float = 0.01  # false discoveries among the alarms of a round
     shape_ranks: tuple[float, float] = (0.9, 0.999)
     shape_critical: float = 3.60
 

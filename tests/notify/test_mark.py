@@ -9,12 +9,35 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from sidecar.alarms import places, schema
 from sidecar.commands.mark import mark
 
 
 def run(database: Path, *arguments: str) -> Result:
     """The command with this file of alarms."""
     return CliRunner().invoke(mark, [*arguments, "--database", str(database)])
+
+
+def made(database: Path) -> None:
+    """The file as a sidecar makes it."""
+    places.make(database)
+    with closing(schema.connect(database)) as connection:
+        schema.prepare(connection, database)
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    """A mark where no sidecar reads it would be lost without a word, and a list of it a lie."""
+    for words in (["add", "chaos", "--author", "ana"], ["list"]):
+        found = run(tmp_path / "a.db", *words)
+        assert found.exit_code == 2
+        assert "there is no" in found.stderr
+    assert not (tmp_path / "a.db").exists()
+
+
+def test_no_marks_are_said(tmp_path: Path) -> None:
+    """Silence would look like a failure."""
+    made(tmp_path / "a.db")
+    assert run(tmp_path / "a.db", "list").output == "no marks\n"
 
 
 @pytest.mark.parametrize("minutes", ["-5", "0", "nan", "inf", "1e300", "1441"])
@@ -51,6 +74,7 @@ def test_an_author_that_makes_no_sense(tmp_path: Path, author: str) -> None:
 def test_what_another_program_wrote_does_not_steer_the_terminal(tmp_path: Path) -> None:
     """Escapes and line ends in the file are shown as what cannot be shown; so are absurd times."""
     database = tmp_path / "a.db"
+    made(database)
     assert run(database, "add", "chaos", "--author", "ana").exit_code == 0
     with closing(sqlite3.connect(database)) as connection:
         connection.execute(

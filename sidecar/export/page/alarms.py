@@ -80,7 +80,8 @@ def _evidence(name: str, value: float | str) -> str:
 
 
 def _notes(alarm: Alarm) -> list[str]:
-    notes = [] if alarm.known else ["cannot be judged now; it stays until it can"]
+    over = alarm.known or alarm.state is AlarmState.RESOLVED
+    notes = [] if over else ["cannot be judged now; no data resolves nothing"]
     return notes + [_mark(mark) for mark in alarm.marks]
 
 

@@ -35,7 +35,8 @@ come back while the fault is still there, it fires again within minutes. A deplo
 sooner; one that ended while the sidecar was down is heeded at its next start.
 
 `model-probe mark add chaos --author NAME --minutes 15 --database FILE` declares what somebody does
-to the service: alarms of that time carry the mark, and nothing is muted. `alarms.disabled` turns rules off."""
+to the service: alarms of that time carry the mark, and nothing is muted. `alarms.disabled` turns
+rules off."""
 RATES = """\
 Measured by `./run bench detectors --full`: what each rule does on made-up services when nothing is
 wrong (`null`), and how soon it tells of a fault. Nothing here is a field study; each table says

@@ -42,9 +42,9 @@ least 10 % of the usual P99. Below 2,000 requests in the hour P95 is judged inst
 below 200 nothing (`insufficient_data`); with fewer than three days, nothing either (`warming`).
 
 **Many series, again and again.** p-values of a round are taken together (Benjamini and Hochberg,
-1 %: on the Azure trace 5 % alarmed falsely in 14 of 100 runs of ten days instead of in 2, and saw the
-slowed server no sooner); two of three evaluations fire, three good ones in a row clear: Δ below half the guard, p above
-0.1.
+1 %: on the Azure trace 5 % alarmed falsely in 14 of 100 runs of ten days instead of in 2, and saw
+the slowed server no sooner); two of three evaluations fire, three good ones in a row clear: Δ below
+half the guard, p above 0.1.
 
 **Gaps that grew because there are fewer of them.** When requests have fewer events and take no
 longer, an event carries more tokens (speculative decoding), or answers became shorter:

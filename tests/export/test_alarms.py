@@ -269,9 +269,9 @@ def test_the_page_says_what_was_declared() -> None:
 
 def test_the_page_says_what_cannot_be_judged() -> None:
     """A firing alarm without data is shown as such: it does not look well, nor fresh."""
-    assert "cannot be judged now; no data resolves nothing" in show(scene(alarm(known=False))).words(
-        "alarms"
-    )
+    assert "cannot be judged now; no data resolves nothing" in show(
+        scene(alarm(known=False))
+    ).words("alarms")
     assert "cannot be judged" not in show(scene(alarm())).words("alarms")
 
 

@@ -88,8 +88,13 @@ def _rates() -> Iterator[str]:
 
 
 def measured(found: dict[str, Any]) -> str:
-    """When the rates were measured, and of what."""
-    return f"Measured {found.get('date', '')[:10]}, commit {found.get('commit', '')[:9]}."
+    """When the rates were measured, and of what; families that were measured alone are named."""
+    text = f"Measured {found.get('date', '')[:10]}, commit {found.get('commit', '')[:9]}"
+    again = found.get("again")
+    if again:
+        names = "; ".join(again["families"])
+        text += f"; again, after a default changed, commit {again['commit'][:9]}: {names}"
+    return textwrap.fill(f"{text}.", 100)
 
 
 def table(family: dict[str, str], rows: list[dict[str, Any]]) -> Iterator[str]:

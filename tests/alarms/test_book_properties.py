@@ -52,9 +52,11 @@ class OneAlarm(RuleBasedStateMachine):
 
     def judge_once(self, outcome: Outcome | None, step: float) -> None:
         """Another round: real time passes, watched when the process was not stopped for long."""
+        before, self.clock = self.clock, self.clock + step
         self.wall += step
-        self.clock += step
-        watched = step if step <= MAX_STEP_SECONDS else 0.0
+        # What a clock shows of a step is rounded: 10.05 - 5.05 is more than 5.
+        shown = self.clock - before
+        watched = shown if shown <= MAX_STEP_SECONDS else 0.0
         if outcome is self.last is FAIL:
             self.failed += watched
         if outcome is self.last is PASS:
@@ -62,11 +64,11 @@ class OneAlarm(RuleBasedStateMachine):
         if outcome is FAIL:
             self.passed = 0.0
         verdicts = [] if outcome is None else [verdict(outcome, hold=self.hold, clear=CLEAR)]
-        before = {alarm.state for alarm in self.book.alarms()}
+        states = {alarm.state for alarm in self.book.alarms()}
         for transition in self.book.update(verdicts, self.wall, self.clock):
             self.check(transition.alarm.state, outcome)
         self.last = outcome
-        if outcome is PASS and before <= {PENDING, RESOLVED}:
+        if outcome is PASS and states <= {PENDING, RESOLVED}:
             self.failed = 0.0
 
     def check(self, state: object, outcome: Outcome | None) -> None:

@@ -1,8 +1,9 @@
 """How fast latencies are counted, what a week of them takes, and what an evaluation of drift costs.
 
-Hours of 3,600 requests, lognormal with a median of 350 ms, of four kinds, recorded as the sidecar
-does. Targets: at least 1,000,000 a second one by one and 2,000,000 in bulk; 1,000 series of a week
-in at most 100 MB on disk and 150 MB in memory.
+Hours of 3,600 requests, recorded as the sidecar does: TTFTs lognormal with a median of 350 ms, of
+sizes and answers that spread as real ones do, with gaps and durations to them. A third of the
+series is of each. Targets: at least 1,000,000 a second one by one and 2,000,000 in bulk; 1,000
+series of a week in at most 100 MB on disk and 150 MB in memory.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
 
+from sidecar import gaps
 from sidecar.analyst.pages import Codec, Page
 from sidecar.drift import codec
 from sidecar.drift.distance import ks
@@ -33,22 +36,33 @@ SERIES, HOURS, REQUESTS = 1_000, 168, 3_600
 TARGETS = {"scalar_per_second": 1e6, "bulk_per_second": 2e6}
 LIMITS = {"disk_bytes": 100e6, "memory_bytes": 150e6}
 _MEDIAN, _SIGMA = 0.35, 0.45
+_BYTES, _EVENTS, _SPREAD, _GAP = 4_000.0, 100.0, 1.0, 0.02
+_GAP_SIGMA = 0.3
+_SIGNALS = ("ttft", "duration", "itl")
 _EVALUATION = "bench.detect_evaluation"
 
 
-def hour(seed: int) -> Record:
-    """TTFTs of an hour, one request a second, from its twelve slots."""
-    rng, recorder, record = np.random.default_rng(seed), Recorder(), Record()
-    values = rng.lognormal(math.log(_MEDIAN), _SIGMA, REQUESTS).tolist()
-    sizes = (1_000 * 4 ** rng.integers(0, 4, REQUESTS)).tolist()  # a stratum each
+def hour(seed: int) -> dict[str, Record]:
+    """What is recorded of an hour by signal, one request a second, from its twelve slots."""
+    rng, recorder = np.random.default_rng(seed), Recorder()
+    records = {signal: Record() for signal in _SIGNALS}
+    medians, spreads = (_MEDIAN, _BYTES, _EVENTS), (_SIGMA, _SPREAD, _SPREAD)
+    made = rng.lognormal(np.log(medians), spreads, (REQUESTS, 3)).tolist()
+    gap = rng.lognormal(math.log(_GAP), _GAP_SIGMA, REQUESTS).tolist()
     recorder.roll(0.0, 0.0)
-    for second, (value, size) in enumerate(zip(values, sizes, strict=True), start=1):
-        recorder.add(timing(ttft_seconds=value, seconds=value, request_bytes=size, gaps=()))
+    for second, ((ttft, size, events), each) in enumerate(zip(made, gap, strict=True), start=1):
+        one = timing(
+            ttft_seconds=ttft,
+            seconds=ttft + each * events,
+            request_bytes=int(size),
+            token_events=1 + int(events),
+            gaps=((gaps.index(round(each * 1e9)), 1 + int(events)),),
+        )
+        recorder.add(one)
         slot = recorder.roll(float(second), float(second))
         for series, found in slot.records.items() if slot else ():
-            if series.signal == "ttft":
-                record.merge(found)
-    return record
+            records[series.signal].merge(found)
+    return records
 
 
 def seconds(call: Callable[[], object], repeats: int = 9) -> float:
@@ -104,7 +118,8 @@ def week(packed: list[bytes]) -> tuple[int, int]:
 
 def sizes(seed: int, sample: int) -> dict[str, float]:
     """What a week of every series takes, extrapolated from distinct hours."""
-    records = [hour(seed * 100_000 + number) for number in range(sample)]
+    whole = (hour(seed * 100_000 + number) for number in count())
+    records = list(islice((one[signal] for one in whole for signal in _SIGNALS), sample))
     encoded, pack = [codec.encode(record) for record in records], Codec().pack
     disk, memory = week([pack(record) for record in records])
     one, other = records[0].hist, records[1].hist

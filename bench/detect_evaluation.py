@@ -20,11 +20,12 @@ from sidecar.drift.evaluating import evaluate
 from sidecar.drift.options import Options
 from sidecar.drift.stretch import Floats, Stretch, sum_of
 from sidecar.evaluation import Series
+from sidecar.record import stratum
 
 HOUR, DAYS, BLOCKS = 3_600, 7, 24
 _SERIES = Series("ttft", "downstream", "10.0.0.1:8000")
 _OPTIONS = Options()
-_STRATA = 4
+_BYTES, _SPREAD = 4_000.0, 1.0  # of requests; as wide as real ones, some twenty strata
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,9 @@ def _case(rng: np.random.Generator, slower: float = 1.0, tail: float = 0.0) -> _
     slow = now > np.quantile(now, 0.98)
     now = np.where(slow, now + tail, now)
     block = np.arange(HOUR) * BLOCKS // HOUR
-    made = [Stretch.sampled(x, block, rng.integers(0, _STRATA, HOUR)) for x in (*raw[:-1], now)]
+    sizes = rng.lognormal(np.log(_BYTES), _SPREAD, HOUR).tolist()
+    kinds = np.array([stratum(int(size)) for size in sizes])
+    made = [Stretch.sampled(x, block, rng.permutation(kinds)) for x in (*raw[:-1], now)]
     days = {f"2026-03-{day + 1:02}": one for day, one in enumerate(made[:-1])}
     return _Case(days, sum_of(made[:-1]), made[-1], np.concatenate(raw[:-1]), now)
 

@@ -138,7 +138,7 @@ FAMILIES = (
         "(`days differ`: its σ). `Slow kind`: of requests that take twice as long there are more "
         "than before. `KS` is the specified rule without and with its 120 ms, the other tests are "
         "at p < 0.01 of one hour, `shape` at 3.60; the dispersion is that of 15 like series, or, "
-        "`series alone`, its own. LatencyDrift is what fires: q = 0.05 and the guard, in 2 of 3 "
+        "`series alone`, its own. LatencyDrift is what fires: q = 0.01 and the guard, in 2 of 3 "
         "hours that slide by five minutes. Counted are hours.",
         detectors_drift.NULLS,
         20,

@@ -93,7 +93,7 @@ def measured(found: dict[str, Any]) -> str:
     again = found.get("again")
     if again:
         names = "; ".join(again["families"])
-        text += f"; again, after a default changed, commit {again['commit'][:9]}: {names}"
+        text += f"; again, after changes to what is judged, commit {again['commit'][:9]}: {names}"
     return textwrap.fill(f"{text}.", 100)
 
 

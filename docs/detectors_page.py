@@ -33,9 +33,11 @@ days, shrunk towards that of all series of the round, and z = (k − n p̂) / �
 is compared with Student's t; what makes days differ acts as a factor, on an asinh scale. One-sided:
 an improvement is said, and never alarms.
 
-**The mix.** Requests are of kinds, by their size for `ttft`, by the length of their answer for
-`duration`. The expected share is that of the days at the mix of now, and so is the usual P99. Where
-more than 30 % are of kinds that the days lack, nothing is judged (`unlike`).
+**The mix.** Requests are of kinds: for `ttft` by their bytes in factors of √2, for `duration` also
+by the token events of their answer in factors of 4. Neighbouring sizes of which the days have fewer
+than 100 requests are taken together. The expected share is that of the days at the mix of now, and
+so is the usual P99. Where more than 30 % are of sizes (within a factor of 4) or lengths of which
+the days lack 100, nothing is judged (`unlike`).
 
 **What matters.** ΔP99 above the guard: 15 % of the objective's threshold (120 ms of 800 ms), and at
 least 10 % of the usual P99. Below 2,000 requests in the hour P95 is judged instead, below 400 P90,

@@ -15,7 +15,7 @@ from sidecar import gaps
 from sidecar.bucketed import Bucketed
 from sidecar.evaluation import Series
 from sidecar.loghist import OVER, cell
-from sidecar.record import BLOCK_SECONDS, SLOT_SECONDS, STRATA, THRESHOLDS, Record, step_of
+from sidecar.record import BLOCK_SECONDS, SLOT_SECONDS, Record, step_of, stratum, zeros
 from sidecar.signals import End, Leg, RequestTiming
 from sidecar.windows import failed
 
@@ -57,7 +57,7 @@ class Exceedances:
 @dataclass(slots=True)
 class _Open:
     record: Record = field(default_factory=Record)
-    block: array[int] = field(default_factory=lambda: array("q", bytes(8 * THRESHOLDS)))
+    block: array[int] = field(default_factory=zeros)
 
     def end_block(self) -> None:
         total = sum(self.block)
@@ -67,7 +67,7 @@ class _Open:
         squares = (k * k / total for k in above)
         self.record.squares = array("d", map(float.__add__, self.record.squares, squares))
         self.record.blocks += 1
-        self.block = array("q", bytes(8 * THRESHOLDS))
+        self.block = zeros()
 
 
 class Recorder:
@@ -94,20 +94,22 @@ class Recorder:
         bad, leg, server = failed(timing), timing.leg.value, timing.server
         if not bad and (timing.status or 200) >= 400:
             return
+        asked = stratum(timing.request_bytes)
         if timing.ttft_seconds is not None:
-            self._put(("ttft", leg, server), cell(timing.ttft_seconds), _asked(timing))
+            self._put(("ttft", leg, server), cell(timing.ttft_seconds), asked)
         elif bad:
-            self._put(("ttft", leg, server), OVER, _asked(timing))
+            self._put(("ttft", leg, server), OVER, asked)
         elif timing.end is End.CLIENT_GONE:  # it would have taken longer
-            self._put(("ttft", leg, server), cell(timing.seconds), _asked(timing))
+            self._put(("ttft", leg, server), cell(timing.seconds), asked)
+        both = stratum(timing.request_bytes, _answered(timing))
         if bad:
-            self._put(("duration", leg, server), OVER, _answered(timing))
+            self._put(("duration", leg, server), OVER, both)
         elif timing.end is End.COMPLETE:
-            self._put(("duration", leg, server), cell(timing.seconds), _answered(timing))
+            self._put(("duration", leg, server), cell(timing.seconds), both)
         for bucket, count in timing.gaps:
             self._put(("itl", leg, server), _GAP_CELLS[bucket], 0, count)
 
-    def _put(self, key: Key, where: int, stratum: int, times: int = 1) -> None:
+    def _put(self, key: Key, where: int, kind: int, times: int = 1) -> None:
         place = key if key in self._open else self._place(key)
         self.folded += times if place is not key else 0
         into = self._open.get(place)
@@ -115,7 +117,7 @@ class Recorder:
             into = self._open[place] = _Open()
         into.record.hist.counts[where] += times
         step = step_of(where)
-        into.record.strata[stratum][step] += times
+        into.record.strata[kind][step] += times
         into.block[step] += times
         seen = self._watched.get(place)
         if seen is not None:
@@ -192,15 +194,6 @@ def _next(now: float, seconds: float) -> float:
     return (now // seconds + 1) * seconds
 
 
-def _asked(timing: RequestTiming) -> int:
-    """The stratum of a request's size: below 512 B, 2 kB, 8 kB …, 2 MB and above."""
-    return _stratum(timing.request_bytes >> 8)
-
-
 def _answered(timing: RequestTiming) -> int:
-    """The stratum of an answer's length: below 2 token events, 8, 32 …, 8,192 and above."""
-    return _stratum(timing.token_events or timing.response_bytes // _BYTES_A_TOKEN)
-
-
-def _stratum(size: int) -> int:
-    return min(STRATA - 1, size.bit_length() // 2)
+    """Token events, or what comes to them of an answer that came whole."""
+    return timing.token_events or timing.response_bytes // _BYTES_A_TOKEN

@@ -11,7 +11,7 @@ from sidecar import gaps
 from sidecar.drift.codec import decode, encode
 from sidecar.evaluation import Series
 from sidecar.loghist import OVER, cell, lower, upper
-from sidecar.record import STRATA, THRESHOLDS, Record, step_of
+from sidecar.record import THRESHOLDS, Record, step_of, stratum
 from sidecar.recorder import MAX_SERIES, Exceedances, Recorder, Slot
 from sidecar.signals import End, Leg, RequestTiming
 from sidecar.testing import timing
@@ -162,26 +162,23 @@ def test_gaps_count_by_the_bucket_that_they_came_in() -> None:
     assert sum(record.strata[0]) == 18
 
 
-@pytest.mark.parametrize(
-    ("size", "stratum"),
-    [(0, 0), (511, 0), (512, 1), (2_047, 1), (2_048, 2), (2**21 - 1, 6), (2**21, 7), (2**40, 7)],
-)
-def test_ttft_is_kept_by_the_size_of_the_request(size: int, stratum: int) -> None:
-    """Below 512 B, 2 kB, 8 kB and so on."""
-    record = recorded(timing(request_bytes=size)).records[TTFT]
-    assert [sum(row) for row in record.strata] == [i == stratum for i in range(STRATA)]
+@pytest.mark.parametrize("size", [0, 511, 3_000, 2**40])
+@pytest.mark.parametrize("changes", [{}, {"token_events": 900}, {"status": 503}])
+def test_ttft_is_kept_by_the_size_of_the_request(size: int, changes: dict[str, int]) -> None:
+    """Whatever came of it."""
+    record = recorded(timing(request_bytes=size, **changes)).records[TTFT]
+    assert {kind: sum(row) for kind, row in record.strata.items()} == {stratum(size): 1}
 
 
-@pytest.mark.parametrize(
-    ("events", "stratum"), [(1, 0), (2, 1), (7, 1), (8, 2), (31, 2), (8_191, 6), (8_192, 7)]
-)
-def test_a_duration_is_kept_by_the_length_of_the_answer(events: int, stratum: int) -> None:
-    """Below 2 token events, 8, 32 and so on; of an answer that comes whole, four bytes each."""
-    streamed = timing(token_events=events, response_bytes=10**6)
-    whole = timing(token_events=0, response_bytes=4 * events + 3)
+@pytest.mark.parametrize("size", [100, 3_000])
+@pytest.mark.parametrize("events", [1, 7, 8_192])
+def test_a_duration_is_kept_by_both_sizes(size: int, events: int) -> None:
+    """That of the request and that of the answer; of one that comes whole, four bytes a token."""
+    streamed = timing(request_bytes=size, token_events=events, response_bytes=10**6)
+    whole = timing(request_bytes=size, token_events=0, response_bytes=4 * events + 3)
     for one in (streamed, whole):
         record = recorded(one).records[DURATION]
-        assert [sum(row) for row in record.strata] == [i == stratum for i in range(STRATA)]
+        assert {k: sum(row) for k, row in record.strata.items()} == {stratum(size, events): 1}
 
 
 def test_squares_are_what_is_defined() -> None:

@@ -21,6 +21,7 @@ from sidecar.analyst.calendar import DAY, ended
 from sidecar.analyst.door import opened, transaction
 from sidecar.analyst.lines import Invalid, Stored
 from sidecar.analyst.pages import EVERY, MOST_ID, Codec
+from sidecar.drift.codec import Outdated
 from sidecar.evaluation import Series
 from sidecar.loghist import Damaged
 
@@ -30,13 +31,15 @@ MOST_LINES = 2_000_000
 
 @dataclass(slots=True)
 class Carried:
-    """What became of stored hours: of how many series and how many records. ``damaged`` ones were
-    left out, ``old`` ones were too old or lay ahead, ``known`` ones were there already.
+    """What became of stored hours: of how many series and how many records. ``damaged`` ones, and
+    ``outdated`` ones of an earlier version, were left out, ``old`` ones were too old or lay ahead,
+    ``known`` ones were there already.
     """
 
     series: set[Series] = field(default_factory=set)
     records: int = 0
     damaged: int = 0
+    outdated: int = 0
     old: int = 0
     known: int = 0
     keys: list[int] = field(default_factory=list)
@@ -69,8 +72,9 @@ def _export(
         stored = Stored(number, wanted.get(identity), used, frozen, data)
         try:
             out.write(lines.written(stored, codec) + "\n")
-        except Damaged:
-            done.damaged += 1
+        except Damaged as error:
+            done.outdated += isinstance(error, Outdated)
+            done.damaged += not isinstance(error, Outdated)
             continue
         count += 1
         if stored.series is not None:

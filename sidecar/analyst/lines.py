@@ -21,7 +21,7 @@ from sidecar.record import STEP, STRATA
 
 KIND = "model-probe baseline"
 VERSION = 1
-LONGEST = 65_536  # characters of a line
+LONGEST = 2**18  # characters of a line
 _GRID = {"gamma": GAMMA, "lowest": LOWEST, "cells": CELLS, "step": STEP, "strata": STRATA}
 LATEST = 2**31 * SECONDS
 AGAIN = "export it again"
@@ -81,7 +81,7 @@ def check_first(line: str) -> None:
         if found.get(name) != value:
             given = _shown(found.get(name))
             raise Invalid(
-                f"{name} is {given}, and here {value}: its cells mean other durations; "
+                f"{name} is {given}, and here {value}: its counts mean something else; "
                 "baselines have to be learned anew"
             )
 

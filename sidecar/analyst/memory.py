@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from sidecar.analyst.calendar import DAY, HOUR, SECONDS, Calendar
 from sidecar.analyst.pages import EVERY, MOST_ID, Codec, Page, Row, total
 from sidecar.analyst.stored import Unsaved
+from sidecar.drift.codec import Outdated
 from sidecar.evaluation import Series
 from sidecar.loghist import Damaged
 from sidecar.record import Record
@@ -39,7 +40,7 @@ class Memory:
     hours: dict[int, Page] = field(default_factory=dict)
     unsaved: Unsaved = field(default_factory=Unsaved)
     counted: Counter[str] = field(default_factory=Counter)
-    _damaged: set[bytes] = field(default_factory=set)
+    _lost: set[int] = field(default_factory=set)  # hashes of what could not be read
 
     def take(
         self, slot: int, records: Mapping[Series, Record], frozen: Container[Series] = ()
@@ -98,13 +99,13 @@ class Memory:
                 yield identity, watched & ~(mask | out | lost[identity]), mask, data
 
     def unpack(self, data: bytes) -> Record | None:
-        """The record of an entry; None, counted once, when it is damaged."""
+        """The record of an entry; None, counted once, when it is damaged or outdated."""
         try:
             return self.codec.unpack(data)
-        except Damaged:
-            if data not in self._damaged:
-                self._damaged.add(data)
-                self.counted["damaged"] += 1
+        except Damaged as error:
+            if hash(data) not in self._lost:
+                self._lost.add(hash(data))
+                self.counted["outdated" if isinstance(error, Outdated) else "damaged"] += 1
             return None
 
     def reopen(self, slot: int) -> bool:

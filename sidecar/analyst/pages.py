@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sidecar.drift import codec
+from sidecar.drift.codec import Outdated
 from sidecar.loghist import Damaged
 from sidecar.record import Record
 
@@ -30,6 +32,14 @@ class Codec:
 
     encode: Callable[[Record], bytes] = codec.encode
     decode: Callable[[bytes], Record] = codec.decode
+
+    def outdated(self, data: bytes) -> bool:
+        """Whether an earlier version wrote such bytes, so that they are well and not used."""
+        try:
+            self.unpack(data)
+        except Damaged as error:
+            return isinstance(error, Outdated)
+        return False
 
     def pack(self, record: Record) -> bytes:
         """The bytes that are kept, with a check sum; none for a record of nothing."""
@@ -106,11 +116,13 @@ def total(records: Iterable[Record]) -> Record:
     """The sum of records."""
     whole = Record()
     hist, squares = whole.hist.view(), np.frombuffer(whole.squares)
-    strata = [np.frombuffer(row, dtype=np.int64) for row in whole.strata]
+    strata: dict[int, NDArray[np.int64]] = {}
     for record in records:
         hist += record.hist.view()
         squares += np.frombuffer(record.squares)
-        for mine, other in zip(strata, record.strata, strict=True):
-            mine += np.frombuffer(other, dtype=np.int64)
+        for kind, other in record.strata.items():
+            if kind not in strata:
+                strata[kind] = np.frombuffer(whole.strata[kind], dtype=np.int64)
+            strata[kind] += np.frombuffer(other, dtype=np.int64)
         whole.blocks += record.blocks
     return whole

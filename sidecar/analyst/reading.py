@@ -22,6 +22,7 @@ NO_SUCH_HOUR = "the clocks left that hour out"
 ALARMED = "its drift alarm fired, or it was reset"
 NO_REQUESTS = "no requests"
 DAMAGED = "its record is damaged"
+OUTDATED = "an earlier version recorded it, without what is compared now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,8 @@ def _read(memory: Memory, identity: int | None, one: Planned, reading: _Reading)
         return
     record = Record() if entry is None else memory.unpack(entry.data)
     if record is None:
-        reading.left[DAMAGED] += good.bit_count()
+        outdated = entry is not None and memory.codec.outdated(entry.data)
+        reading.left[OUTDATED if outdated else DAMAGED] += good.bit_count()
         return
     reading.used += good.bit_count()
     weight = good.bit_count() / used.bit_count()

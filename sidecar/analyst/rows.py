@@ -22,7 +22,7 @@ from sidecar.verdicts import Mark
 
 SHIFT = 20
 MASK = 0xFFF  # twelve slots
-_LARGEST = 65_536  # bytes of a record
+_LARGEST = 2**17  # bytes of a record
 _NUMBERS = 2**31  # of slots; far beyond any time that a clock can tell
 _GENERATION = "drift_generation"
 Keyed = tuple[int, int, int, bytes]  # key, used, frozen, packed record

@@ -76,6 +76,8 @@ def export(
             with whole(file) as out:
                 done = carrying.export(path, out, drift.zone, now, chosen)
     lost = f"; {count(done.damaged, 'damaged record')} left out" if done.damaged else ""
+    if done.outdated:
+        lost += f"; {count(done.outdated, 'record')} of an earlier version left out"
     typer.echo(f"{_kept(done)} written{lost}", err=True)
 
 

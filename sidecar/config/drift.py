@@ -43,7 +43,7 @@ class DriftSettings(Section):
     max_series: Annotated[int, Field(ge=10, le=5_000)] = Field(
         default=300,
         description="Latencies (by signal, leg and server) that are told apart; the rest is "
-        "counted as server `other`. A thousand take 90 MB of disk.",
+        "counted as server `other`. A thousand take 95 MB of disk.",
     )
     ks_p: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=0.01, description="Specified rule: the p-value below which an hour differs."

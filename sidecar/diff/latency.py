@@ -47,9 +47,9 @@ class Pair:
     @classmethod
     def of(cls, signal: str, a: Measured, b: Measured) -> Pair:
         """Of two that hold something."""
-        kinds = Kinds.of(a.whole)
-        found = mix.compare(b.whole, kinds, _KNOWN_REQUESTS)
-        lacking = mix.compare(a.whole, Kinds.of(b.whole), _KNOWN_REQUESTS).unknown
+        kinds = Kinds.of(a.whole, _KNOWN_REQUESTS)
+        found = mix.compare(b.whole, kinds)
+        lacking = mix.compare(a.whole, Kinds.of(b.whole, _KNOWN_REQUESTS)).unknown
         reached = np.cumsum(a.whole.counts) / a.n
         if found.ratio is not None:
             reached = np.maximum.accumulate(np.clip(1 - (1 - reached) * found.ratio, 0.0, 1.0))

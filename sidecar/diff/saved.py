@@ -23,7 +23,7 @@ from sidecar.record import Record
 
 VERSION = 1
 _KIND = "model-probe-run"
-_LONGEST = 2**16  # characters of a line
+_LONGEST = 2**18  # characters of a line
 _LARGEST = 512 * 2**20  # bytes of a file
 _NUMBERS = 2**31
 _NOTE = 300  # characters

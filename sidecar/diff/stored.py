@@ -28,7 +28,7 @@ from sidecar.verdicts import Mark, MarkKind
 
 _MARKS = 1_000
 _TOLD = 3  # marks, hours
-_LARGEST = 65_536  # bytes of a record
+_LARGEST = 2**17  # bytes of a record
 Row = tuple[int, int, int, bytes]  # id of a series, used, frozen, packed record
 
 

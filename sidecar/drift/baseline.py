@@ -98,7 +98,7 @@ class Baseline:
             size=pooled.size,
             cumulative=cumulative,
             reached=cumulative / cumulative[-1],
-            kinds=Kinds.of(pooled),
+            kinds=Kinds.of(pooled, options.known_requests),
             levels=levels,
             kept=tuple(kept),
             dropped=dropped,

@@ -1,8 +1,8 @@
-"""A record as bytes: some 420 where an hour held 3,600 requests, as they are kept and sent.
+"""A record as bytes: 300 to 1,100 where an hour held 3,600 requests, as they are kept and sent.
 
-A version, the grid of cells, the sums of squares as float32, then nothing but varints (seven bits a
-byte, the lowest first): blocks, and the rows of counts as runs of cells that hold something. At the
-end a checksum. No NumPy, which the sidecar's own process does without.
+A version, the grid of cells, the sums of squares as float32, then nothing but varints: blocks, the
+histogram, and of each of its steps how many are of each stratum, all as runs of cells that hold
+something. At the end a checksum. No NumPy, which the sidecar's own process does without.
 """
 
 from __future__ import annotations
@@ -10,20 +10,24 @@ from __future__ import annotations
 import struct
 from array import array
 from binascii import crc32
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from sidecar import loghist
+from sidecar.drift.varints import Numbers, filled, packed, row_of
 from sidecar.loghist import CELLS, Damaged, LogHist
-from sidecar.record import STEP, STRATA, THRESHOLDS, Record
+from sidecar.record import ANSWERED, ASKED, STEP, STRATA, THRESHOLDS, Record, Strata, zeros
 
-VERSION = 1
-LONGEST = 2**14  # bytes; counts that sum up to less than 2**63 take fewer
-_GRID = crc32(repr((loghist.GAMMA, loghist.LOWEST, CELLS, STEP, THRESHOLDS, STRATA)).encode())
+VERSION = 2  # 1 had eight strata, each a factor of 4 wide: what lies in one cannot be parted
+LONGEST = 2**17  # bytes; counts that sum up to less than 2**63 take fewer
+_KINDS = (ANSWERED, ASKED)
+_GRID = crc32(repr((loghist.GAMMA, loghist.LOWEST, CELLS, STEP, THRESHOLDS, _KINDS)).encode())
 _HEAD = struct.Struct("<BIBB")  # version, grid, thresholds that all exceed, sums that follow
 _SUM = struct.Struct("<I")
-_BRIDGE = 2  # empty cells cost a byte each within a run, and a new run costs two
 _ROUNDING = 1 + 1e-6  # of a float32 is 6e-8
-_MORE, _BITS = 0x80, 0x7F
+
+
+class Outdated(Damaged):
+    """It is well, and an earlier version made it: what it says cannot be told in today's terms."""
 
 
 def encode(record: Record) -> bytes:
@@ -33,14 +37,9 @@ def encode(record: Record) -> bytes:
     wrong = _contradiction(record)
     if wrong:
         raise ValueError(wrong)
-    numbers = [record.blocks]
-    for row in (record.hist.counts, *record.strata):
-        runs = list(_runs(row))
-        numbers.append(len(runs))
-        done = 0
-        for start, end in runs:
-            numbers += (start - done, end - start, *row[start:end])
-            done = end
+    numbers = [record.blocks, *row_of(record.hist.counts)]
+    for column in _columns(record):
+        numbers += row_of(column)
     # Thresholds below all durations have the total as their sum: one number says how many.
     squares = list(record.squares)
     while squares and not squares[-1]:
@@ -49,17 +48,21 @@ def encode(record: Record) -> bytes:
     equal = next((i for i, square in enumerate(squares) if square != total), len(squares))
     head = _HEAD.pack(VERSION, _GRID, equal, len(squares) - equal)
     sums = struct.pack(f"<{len(squares) - equal}f", *squares[equal:])
-    data = head + sums + _varints(numbers)
+    data = head + sums + packed(numbers)
     return data + _SUM.pack(crc32(data))
 
 
 def decode(data: bytes) -> Record:
-    """What was encoded. Raises Damaged, in bounded time and memory, for anything else."""
+    """What was encoded. Raises Damaged, in bounded time and memory, for anything else; of that
+    Outdated for what an earlier version wrote.
+    """
     if len(data) < _HEAD.size:
         raise Damaged(f"head: {len(data)} bytes instead of {_HEAD.size}")
     if len(data) > LONGEST:
         raise Damaged(f"{len(data)} bytes: no record has more than {LONGEST}")
     version, grid, equal, following = _HEAD.unpack_from(data)
+    if 0 < version < VERSION:
+        raise Outdated(f"head: version {version}, of an earlier model-probe; this reads {VERSION}")
     if version != VERSION:
         newer = ", which a later model-probe writes" if version > VERSION else ""
         raise Damaged(f"head: version {version}{newer}; this one reads version {VERSION}")
@@ -69,10 +72,10 @@ def decode(data: bytes) -> Record:
     if equal + following > THRESHOLDS or end + _SUM.size > len(data):
         raise Damaged(f"squares: {equal} + {following} of {THRESHOLDS}, in {len(data)} bytes")
     sums = struct.unpack_from(f"<{following}f", data, _HEAD.size)
-    numbers = _Numbers(data[end : -_SUM.size])
+    numbers = Numbers(data[end : -_SUM.size])
     (blocks,) = numbers.take(1, "blocks")
-    hist = LogHist(_row(numbers, CELLS, "histogram"))
-    strata = [_row(numbers, THRESHOLDS, f"stratum {i}") for i in range(STRATA)]
+    hist = _hist(numbers)
+    strata = _strata(numbers, _steps(hist))
     numbers.finish()
     squares = [float(hist.total)] * equal + [*sums] + [0.0] * (THRESHOLDS - equal - following)
     record = Record(hist, strata, blocks, array("d", squares))
@@ -87,11 +90,13 @@ def decode(data: bytes) -> Record:
 def _contradiction(record: Record) -> str:
     """Where a record is not what its class promises; empty if it is."""
     counts, total = record.hist.counts, record.hist.total
-    if min(counts) < 0 or any(min(row) < 0 for row in record.strata):
+    if min(counts) < 0 or any(min(row) < 0 for row in record.strata.values()):
         return "counts: one is below 0"
     if total >= 2**63:
         return "histogram: it holds 2**63 or more"
-    for step, column in enumerate(zip(*record.strata, strict=True)):
+    if not all(0 <= kind < STRATA for kind in record.strata):
+        return f"strata: one is beyond the {STRATA} that there are"
+    for step, column in enumerate(zip(zeros(), *record.strata.values(), strict=True)):
         if sum(column) != sum(counts[step * STEP : (step + 1) * STEP]):
             return f"strata: they do not add up to the histogram in step {step}"
     if not 0 <= record.blocks <= total:
@@ -104,71 +109,34 @@ def _contradiction(record: Record) -> str:
     return ""
 
 
-def _runs(row: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where cells are filled, from and to, short gaps among them included."""
-    start = end = -1
-    for index, count in enumerate(row):
-        if not count:
-            continue
-        if start < 0:
-            start = index
-        elif index - end > _BRIDGE:
-            yield start, end
-            start = index
-        end = index + 1
-    if start >= 0:
-        yield start, end
+def _columns(record: Record) -> Iterator[list[int]]:
+    """Of each step that is filled the counts of all strata: neighbours are alike in it, so that
+    there are fewer runs than in the rows of strata, of which many hold a request or two.
+    """
+    for step in _steps(record.hist):
+        column = [0] * STRATA
+        for kind, row in record.strata.items():
+            column[kind] = row[step]
+        yield column
 
 
-def _varints(numbers: Iterable[int]) -> bytes:
-    data = bytearray()
-    for number in numbers:
-        rest = number
-        while rest >= _MORE:
-            data.append(rest & _BITS | _MORE)
-            rest >>= 7
-        data.append(rest)
-    return bytes(data)
+def _steps(hist: LogHist) -> list[int]:
+    """Those that hold something."""
+    return [i for i in range(THRESHOLDS) if any(hist.counts[i * STEP : (i + 1) * STEP])]
 
 
-class _Numbers:
-    """Varints, taken one after the other."""
-
-    def __init__(self, data: bytes) -> None:
-        self._values: list[int] = []
-        self._at = value = shift = 0
-        for byte in data:
-            if byte < _MORE:
-                self._values.append(value | byte << shift if shift else byte)
-                value = shift = 0
-            elif shift == 56:
-                raise Damaged(f"number {len(self._values)}: it goes on after nine bytes")
-            else:
-                value |= (byte & _BITS) << shift
-                shift += 7
-        if shift:
-            raise Damaged(f"number {len(self._values)}: the data ends within it")
-
-    def take(self, count: int, what: str) -> list[int]:
-        start, self._at = self._at, self._at + count
-        if self._at > len(self._values):
-            raise Damaged(f"{what}: the data ends within it")
-        return self._values[start : self._at]
-
-    def finish(self) -> None:
-        if self._at < len(self._values):
-            raise Damaged(f"{len(self._values) - self._at} numbers follow the last stratum")
+def _hist(numbers: Numbers) -> LogHist:
+    found = LogHist()
+    for start, counts in filled(numbers, CELLS, "histogram"):
+        found.counts[start : start + len(counts)] = array("q", counts)
+    return found
 
 
-def _row(numbers: _Numbers, size: int, what: str) -> array[int]:
-    row = array("q", bytes(8 * size))
-    end = 0
-    (runs,) = numbers.take(1, what)
-    for _ in range(runs):  # as many as there are numbers for: a run takes three or more
-        skipped, length = numbers.take(2, what)
-        start = end + skipped
-        end = start + length
-        if not length or end > size:
-            raise Damaged(f"{what}: a run from {start} to {end} of {size} cells")
-        row[start:end] = array("q", numbers.take(length, what))
-    return row
+def _strata(numbers: Numbers, steps: list[int]) -> Strata:
+    strata = Strata(zeros)
+    for step in steps:
+        for start, counts in filled(numbers, STRATA, f"step {step}"):
+            for kind, count in enumerate(counts, start):
+                if count:
+                    strata[kind][step] = count
+    return strata

@@ -49,7 +49,7 @@ def evaluate(
         return say(Standing.INSUFFICIENT if waiting else Standing.IDLE)
     if isinstance(baseline, Lacking):
         return say(baseline.standing)
-    found = mix.compare(current, baseline.kinds, options.known_requests)
+    found = mix.compare(current, baseline.kinds)
     if found.unknown > options.max_unknown:
         return say(Standing.UNLIKE, unknown=found.unknown)
     level = baseline.level(current.n * (1 - found.unknown))

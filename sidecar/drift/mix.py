@@ -3,6 +3,8 @@
 Direct standardisation: Σ w_s S_s(t), the baseline's survival of each kind at the shares of now. It
 is used as a ratio to the same sum at the baseline's own shares, so that nothing at all is corrected
 where the mix is the same.
+
+Kinds are the record's strata, and of those that are too rare to tell anything several in a row.
 """
 
 from __future__ import annotations
@@ -10,42 +12,80 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sidecar.drift.stretch import EDGES, STEP_OF_CELL, Floats, Stretch
+from sidecar.drift.stretch import EDGES, STEP_OF_CELL, Floats, Ints, Stretch
 from sidecar.loghist import CELLS
-from sidecar.record import THRESHOLDS
+from sidecar.record import ANSWERED, ASKED, STRATA, THRESHOLDS
 
+_WIDE: Ints = (np.arange(ASKED) + 1) // 4  # below 512 B, 2 kB, 8 kB …, 2 MB and above
 _THRESHOLDS: Floats = np.arange(THRESHOLDS, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kinds:
-    """The baseline's kinds: ``shares`` (STRATA,) of its requests, ``size`` (STRATA,) independent
-    requests of each; ``survival`` (STRATA, THRESHOLDS): the share of a kind at or above each
-    threshold, ``whole`` (THRESHOLDS,) that of all.
+    """The baseline's kinds, K and one more, the last, for what it does not know: ``shares`` (K+1,)
+    of its requests, ``size`` (K+1,) independent requests of each; ``survival`` (K+1, THRESHOLDS):
+    the share of a kind at or above each threshold, ``whole`` (THRESHOLDS,) that of all. ``kind_of``
+    (STRATA,) is the kind of each stratum.
     """
 
+    kind_of: Ints
     shares: Floats
     size: Floats
     survival: Floats
     whole: Floats
 
     @classmethod
-    def of(cls, pooled: Stretch) -> Kinds:
-        """Of all the baseline's days."""
-        n = pooled.strata.sum(axis=1)
-        above = pooled.strata[:, ::-1].cumsum(axis=1)[:, ::-1]
+    def of(cls, pooled: Stretch, known_requests: float) -> Kinds:
+        """Of all the baseline's days. A size within a factor of 4, and a length of answers, of
+        which there are fewer than ``known_requests`` independent ones is not known.
+        """
+        worth = pooled.size / pooled.n
+        sizes = np.zeros(STRATA)
+        sizes[pooled.kinds] = pooled.strata.sum(axis=1) * worth
+        kind_of, last = _grouped(sizes.reshape(ANSWERED, ASKED), known_requests)
+        counts = np.zeros((last + 1, THRESHOLDS))
+        np.add.at(counts, kind_of[pooled.kinds], pooled.strata)
+        n = counts.sum(axis=1)
+        above = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
         survival = above / np.maximum(n, 1e-300)[:, None]
         shares = n / pooled.n
-        return cls(shares, n * (pooled.size / pooled.n), survival, shares @ survival)
+        return cls(kind_of, shares, n * worth, survival, shares @ survival)
+
+
+def _grouped(sizes: Floats, least: float) -> tuple[Ints, int]:
+    """The kind of each stratum (STRATA,), of so many independent requests (ANSWERED, ASKED), and
+    the last kind, which is that of strata that are not known.
+
+    Those of neighbouring sizes are one kind until there are ``least`` of them, with what is left
+    over at the end in the last one. A stratum of which the baseline has none is of the kind of its
+    neighbours, too: without that, finer strata would know less than wider ones do.
+    """
+    wide = np.bincount(_WIDE, weights=sizes.sum(axis=0))
+    columns = np.flatnonzero(wide[_WIDE] >= least)
+    kind_of, kind = np.full(sizes.shape, -1, dtype=np.intp), 0
+    for answered in np.flatnonzero(sizes.sum(axis=1) >= least):
+        first, found = kind, 0.0
+        for asked in columns:
+            kind_of[answered, asked] = kind
+            found += sizes[answered, asked]
+            if found >= least:
+                kind, found = kind + 1, 0.0
+        left_over = kind_of[answered] == kind
+        if left_over.any():
+            if kind > first:
+                kind_of[answered, left_over] = kind - 1
+            else:
+                kind += 1
+    kind_of[kind_of < 0] = kind
+    return kind_of.ravel(), kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mix:
     """Of an hour against a baseline. ``unknown`` is the share of requests whose kind the baseline
     does not know; ``counts`` (CELLS,) are those of the others. ``ratio`` (CELLS,) is r at the upper
-    bound of each cell, None where the mix is the same. ``weights`` (STRATA,) are shares now.
+    bound of each cell, None where the mix is the same. ``weights`` (K+1,) are shares now.
     """
 
     unknown: float
@@ -58,17 +98,18 @@ class Mix:
         return 1.0 if self.ratio is None else float(self.ratio[cell])
 
 
-def compare(current: Stretch, kinds: Kinds, known_requests: float) -> Mix:
+def compare(current: Stretch, kinds: Kinds) -> Mix:
     """The mix of an hour that holds something."""
-    now = current.strata.sum(axis=1)
-    known: NDArray[np.bool_] = kinds.size >= known_requests
-    strange = float(now[~known].sum())
+    kind, last = kinds.kind_of[current.kinds], len(kinds.shares) - 1
+    requests = current.strata.sum(axis=1)
+    weights = np.bincount(kind, weights=requests, minlength=last + 1).astype(np.float64)
+    strange = float(weights[last])
     unknown, counts = strange / current.n, current.counts
     if strange:
         total = current.strata.sum(axis=0)
-        of_step = current.strata[known].sum(axis=0) / np.maximum(total, 1e-300)
+        of_step = current.strata[kind < last].sum(axis=0) / np.maximum(total, 1e-300)
         counts = counts * of_step[STEP_OF_CELL]
-    weights = np.where(known, now, 0.0)
+    weights[last] = 0.0
     weights = weights / max(float(weights.sum()), 1e-300)
     return Mix(unknown, counts, weights, _ratio(weights, kinds))
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from sidecar import loghist
 from sidecar.loghist import CELLS
-from sidecar.record import STEP, STRATA, THRESHOLDS, Record
+from sidecar.record import STEP, THRESHOLDS, Record
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
 # Where the upper bound of each cell lies among the thresholds, on the scale of their logarithms.
 EDGES: Floats = (np.arange(CELLS) + 1.0) / STEP
 STEP_OF_CELL: NDArray[np.intp] = np.arange(CELLS) // STEP
@@ -26,13 +27,15 @@ class Stretch:
     """What a :class:`~sidecar.record.Record` holds, times its weight, summed over records.
 
     * ``counts`` (CELLS,): requests by cell; ``n`` their sum.
-    * ``strata`` (STRATA, THRESHOLDS): requests by kind and step; their sum is ``n``, too.
+    * ``strata`` (K, THRESHOLDS): requests by kind and step; their sum is ``n``, too. ``kinds``
+      (K,) are the record's numbers of these kinds, ascending: of the 224 few are ever there.
     * ``squares`` (THRESHOLDS,) and ``blocks``: of blocks of 150 s, as in the record.
     * ``spread``: Σ w²n. A share p that is estimated from the stretch has the variance
       p(1−p)·spread/n², that of ``size`` independent requests.
     """
 
     counts: Floats
+    kinds: Ints
     strata: Floats
     squares: Floats
     blocks: float
@@ -43,18 +46,21 @@ class Stretch:
     def of(cls, record: Record, weight: float = 1.0) -> Stretch:
         """Of one record. Raises ValueError for a weight below 0 and for counts that disagree."""
         counts = record.hist.view().astype(np.float64)
-        strata = np.array(record.strata, dtype=np.float64)
+        listed = sorted(record.strata)
+        kinds = np.array(listed, dtype=np.intp)
+        rows = b"".join([record.strata[kind].tobytes() for kind in listed])
+        strata = np.frombuffer(rows, np.int64).astype(np.float64).reshape(-1, THRESHOLDS)
         if strata.sum() != counts.sum():
             raise ValueError("the strata of a record do not add up to its histogram")
         squares = np.array(record.squares, dtype=np.float64)
         n = float(counts.sum())
-        return cls(counts, strata, squares, float(record.blocks), n, n).weighted(weight)
+        return cls(counts, kinds, strata, squares, float(record.blocks), n, n).weighted(weight)
 
     @classmethod
     def empty(cls) -> Stretch:
         """Of nothing: where a sum starts."""
-        shape = (STRATA, THRESHOLDS)
-        return cls(np.zeros(CELLS), np.zeros(shape), np.zeros(THRESHOLDS), 0.0, 0.0, 0.0)
+        kinds, strata = np.zeros(0, np.intp), np.zeros((0, THRESHOLDS))
+        return cls(np.zeros(CELLS), kinds, strata, np.zeros(THRESHOLDS), 0.0, 0.0, 0.0)
 
     @classmethod
     def sampled(
@@ -66,8 +72,9 @@ class Stretch:
         counts = hist.view().astype(np.float64)
         inside = np.clip(seconds, loghist.LOWEST / 2, loghist.HIGHEST)
         step = np.searchsorted(_THRESHOLDS, inside * (1 + 1e-12), side="right") - 1
-        kinds = np.zeros(len(seconds), np.int64) if kind is None else kind
-        strata = np.bincount(kinds * THRESHOLDS + step, minlength=STRATA * THRESHOLDS)
+        kind = np.zeros(len(seconds), np.int64) if kind is None else kind
+        kinds, which = np.unique(kind, return_inverse=True)
+        strata = np.bincount(which * THRESHOLDS + step, minlength=len(kinds) * THRESHOLDS)
         where = block * THRESHOLDS + step
         size = (int(block.max(initial=-1)) + 1) * THRESHOLDS
         blocks = np.bincount(where, minlength=size).reshape(-1, THRESHOLDS)
@@ -75,8 +82,8 @@ class Stretch:
         above = blocks[:, ::-1].cumsum(axis=1)[:, ::-1].astype(np.float64)
         squares = (above**2 / above[:, :1]).sum(axis=0)
         n = float(len(seconds))
-        shaped = strata.reshape(STRATA, THRESHOLDS).astype(np.float64)
-        return cls(counts, shaped, squares, float(len(blocks)), n, n)
+        shaped = strata.reshape(-1, THRESHOLDS).astype(np.float64)
+        return cls(counts, kinds.astype(np.intp), shaped, squares, float(len(blocks)), n, n)
 
     def weighted(self, weight: float) -> Stretch:
         """Every request counted so often; ValueError for a weight below 0 or that is no number."""
@@ -86,6 +93,7 @@ class Stretch:
             return self
         return Stretch(
             self.counts * weight,
+            self.kinds,
             self.strata * weight,
             self.squares * weight,
             self.blocks * weight,
@@ -94,14 +102,7 @@ class Stretch:
         )
 
     def __add__(self, other: Stretch) -> Stretch:
-        return Stretch(
-            self.counts + other.counts,
-            self.strata + other.strata,
-            self.squares + other.squares,
-            self.blocks + other.blocks,
-            self.n + other.n,
-            self.spread + other.spread,
-        )
+        return sum_of([self, other])
 
     @property
     def size(self) -> float:
@@ -115,7 +116,18 @@ _THRESHOLDS: Floats = np.array([loghist.lower(i * STEP) for i in range(THRESHOLD
 
 def sum_of(stretches: list[Stretch]) -> Stretch:
     """All of them together."""
-    total = Stretch.empty()
+    if len(stretches) < 2:
+        return stretches[0] if stretches else Stretch.empty()
+    kinds = np.unique(np.concatenate([one.kinds for one in stretches]))
+    strata = np.zeros((len(kinds), THRESHOLDS))
     for one in stretches:
-        total = total + one
-    return total
+        strata[np.searchsorted(kinds, one.kinds)] += one.strata
+    return Stretch(
+        np.sum([one.counts for one in stretches], axis=0),
+        kinds,
+        strata,
+        np.sum([one.squares for one in stretches], axis=0),
+        sum(one.blocks for one in stretches),
+        sum(one.n for one in stretches),
+        sum(one.spread for one in stretches),
+    )

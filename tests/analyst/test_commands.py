@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import zlib
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -123,14 +126,26 @@ def test_reset_keeps_a_copy_and_asks(path: Path) -> None:
 
 def test_a_damaged_record_is_left_out_of_an_export_and_counted(path: Path, tmp_path: Path) -> None:
     """The rest is written."""
-    import sqlite3
-    from contextlib import closing
-
     with closing(sqlite3.connect(path)) as other:
         other.execute("UPDATE drift_hours SET record = x'00' WHERE key & 1048575 = 1")
         other.commit()
     result = run("export", tmp_path / "out", "--database", path)
     assert "2 damaged records left out" in result.stderr
+    assert run("import", tmp_path / "out", "--database", tmp_path / "new.db").exit_code == 0
+
+
+def test_what_an_earlier_version_recorded_is_left_out_of_an_export(
+    path: Path, tmp_path: Path
+) -> None:
+    """And counted apart from what is damaged."""
+    with closing(sqlite3.connect(path)) as other:
+        found = other.execute("SELECT record, key FROM drift_hours WHERE key & 1048575 = 1")
+        for data, one in found.fetchall():
+            outdated = zlib.compress(b"\1" + zlib.decompress(data)[1:])
+            other.execute("UPDATE drift_hours SET record = ? WHERE key = ?", (outdated, one))
+        other.commit()
+    result = run("export", tmp_path / "out", "--database", path)
+    assert result.stderr.rstrip().endswith("written; 2 records of an earlier version left out")
     assert run("import", tmp_path / "out", "--database", tmp_path / "new.db").exit_code == 0
 
 
@@ -153,6 +168,7 @@ def put(**values: object) -> Callable[[dict[str, object]], object]:
         (edited(0, put(kind="x")), "line 1: it is no export of baselines"),
         (edited(0, put(version=2)), "line 1: version 2, and this one reads 1"),
         (edited(0, put(gamma=1.02)), "line 1: gamma is 1.02, and here 1.01"),
+        (edited(0, put(strata=8)), "line 1: strata is 8, and here 224"),
         (edited(0, put(gamma="\x1b[31m")), "line 1: gamma is '\\x1b[31m'"),
         (edited(1, put(hour=7)), "line 2: hour 7 is no multiple of 300"),
         (edited(1, put(hour=-300)), "line 2: hour has to be a whole number"),
@@ -170,7 +186,7 @@ def put(**values: object) -> Callable[[dict[str, object]], object]:
         (lambda lines: lines.append(lines[2]), "line 11: it follows the last line"),
         (lambda lines: lines.insert(2, "{"), "line 3: it is no JSON"),
         (lambda lines: lines.insert(2, "[]"), "line 3: it is no JSON object"),
-        (lambda lines: lines.insert(2, "x" * 70_000), "line 3: it is too long"),
+        (lambda lines: lines.insert(2, "x" * 300_000), "line 3: it is too long"),
         (lambda lines: lines.insert(0, "[" * 50_000), "line 1: it is no JSON"),
         (lambda lines: lines.clear(), "cut short"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import zlib
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from sidecar.alarms import marks, schema
 from sidecar.alarms.states import StoreState
 from sidecar.alarms.store import Store
-from sidecar.analyst import rows
+from sidecar.analyst import reading, rows
 from sidecar.analyst.calendar import number
 from sidecar.verdicts import Mark, MarkKind
 from tests.alarms.files import made
@@ -179,6 +180,30 @@ def test_a_damaged_row_costs_that_row(path: Path) -> None:
         change(path, "UPDATE drift_hours SET record = ? WHERE key = ?", whole, hour)
 
 
+def earlier(connection: sqlite3.Connection, key: int) -> bytes:
+    """A record as the version before wrote it, which had its number in the first byte, too."""
+    (whole,) = connection.execute("SELECT record FROM drift_hours WHERE key = ?", (key,)).fetchone()
+    return zlib.compress(b"\1" + zlib.decompress(whole)[1:])
+
+
+def test_what_an_earlier_version_recorded_is_not_used_and_said(path: Path) -> None:
+    """Nothing is made of it and it is no damage; what is recorded from now on is used."""
+    line = Line(path)
+    line.put(26, records={A: record(0.1), B: record(0.2)})
+    line.slots.close()
+    hour = number(NOON) << rows.SHIFT | 1
+    with closing(sqlite3.connect(path)) as other:
+        outdated = earlier(other, hour)
+    change(path, "UPDATE drift_hours SET record = ? WHERE key = ?", outdated, hour)
+    again = Line(path, at=line.at)
+    for _ in range(2):
+        first, second = (again.slots.days(A, NOON + DAY + 3_600 * n, 1)[0] for n in (1, 2))
+        assert (first.dropped, first.parts) == (reading.OUTDATED, ())
+        assert (second.dropped, second.share) == ("", 1.0)
+    assert again.slots.status().counted == {"outdated": 1}
+    assert again.slots.status().state is StoreState.OK
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -186,7 +211,7 @@ def test_a_damaged_row_costs_that_row(path: Path) -> None:
         "UPDATE drift_hours SET used = 70000 WHERE key & 1048575 = 1",
         "UPDATE drift_hours SET used = 'x' WHERE key & 1048575 = 1",
         "UPDATE drift_hours SET frozen = -1 WHERE key & 1048575 = 1",
-        "UPDATE drift_hours SET record = zeroblob(100000) WHERE key & 1048575 = 1",
+        "UPDATE drift_hours SET record = zeroblob(200000) WHERE key & 1048575 = 1",
         "UPDATE drift_hours SET key = key + 500 WHERE key & 1048575 = 1",
         "UPDATE drift_series SET name = 'no json' WHERE id = 1",
         "UPDATE drift_series SET name = '[1, 2, 3]' WHERE id = 1",

@@ -28,7 +28,7 @@ def record(values: np.ndarray, stratum: int = 0) -> Record:
     found.hist.add_many(values)
     for cell, count in found.hist.filled():
         found.strata[stratum][cell // STEP] += count
-    above = np.cumsum(np.array(found.strata).sum(axis=0)[::-1])[::-1]
+    above = np.cumsum(np.array([*found.strata.values()]).sum(axis=0)[::-1])[::-1]
     found.squares[:] = type(found.squares)("d", (above**2 / max(1, len(values))).tolist())
     found.blocks = 2
     return found

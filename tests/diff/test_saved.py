@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def _far(rows: list[str]) -> list[str]:
 
 def _other_record(rows: list[str]) -> list[str]:
     row = json.loads(rows[2])
-    row["record"] = row["record"][:-8] + "AAAAAA=="
+    row["record"] = b64encode(b64decode(row["record"])[:-4] + bytes(4)).decode("ascii")
     return [*rows[:2], json.dumps(row), *rows[3:]]
 
 

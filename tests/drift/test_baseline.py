@@ -149,7 +149,13 @@ def test_clumps_disperse_blocks() -> None:
     for _ in range(40):
         made = {
             date: Stretch(
-                3 * day.counts, 3 * day.strata, 3 * day.squares, day.blocks, 3 * day.n, 3 * day.n
+                3 * day.counts,
+                day.kinds,
+                3 * day.strata,
+                3 * day.squares,
+                day.blocks,
+                3 * day.n,
+                3 * day.n,
             )
             for date, day in days(random, make).items()
         }

@@ -61,6 +61,15 @@ def test_the_effective_size_is_known_to_lie(a: list[float], b: list[float], w: f
     assert Stretch.of(record(a), w).size == pytest.approx(len(a))
 
 
+def test_kinds_are_joined_by_their_numbers() -> None:
+    """Those of one stretch, of the other, and of both."""
+    one, other = stretch(np.full(5, 0.3), [3, 3, 3, 9, 9]), stretch(np.full(4, 0.3), [0, 9, 9, 200])
+    both = sum_of([one, other, Stretch.empty()])
+    assert both.kinds.tolist() == [0, 3, 9, 200]
+    assert both.strata.sum(axis=1).tolist() == [1, 3, 4, 1]
+    assert np.array_equal((one + other).strata, both.strata)
+
+
 def test_an_hour_that_straddles_two_varies_less_than_its_count() -> None:
     """Half of each of two hours of 3,600: as many requests, worth 7,200."""
     rng = np.random.default_rng(1)

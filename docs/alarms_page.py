@@ -42,7 +42,8 @@ Measured by `./run bench detectors --full`: what each rule does on made-up servi
 wrong (`null`), and how soon it tells of a fault. Nothing here is a field study; each table says
 what was simulated. *Alarmed* counts days, hours or faults with an alarm, and of how many; the
 interval is the 95 % one (Wilson) of that share, so that 0 of 400 is up to 0.0095. *After* is the
-median time from the start of the fault, of those that were noticed."""
+median time from the start of the fault, of those that were noticed; where theory has the mean, the
+mean and its 95 % interval are beside that."""
 MISSING = "Not measured yet: `./run bench detectors --full` writes them."
 ELSEWHERE = ("Latency drift", "Slow requests")  # in detectors.md
 NOT_MEASURED = """\
@@ -90,26 +91,43 @@ def _rates() -> Iterator[str]:
 def measured(found: dict[str, Any]) -> str:
     """When the rates were measured, and of what; families that were measured alone are named."""
     text = f"Measured {found.get('date', '')[:10]}, commit {found.get('commit', '')[:9]}"
-    again = found.get("again")
-    if again:
+    for again in found.get("again", ()):
         names = "; ".join(again["families"])
-        text += f"; again, after changes to what is judged, commit {again['commit'][:9]}: {names}"
+        text += f"; again, after {again['reason']}, commit {again['commit'][:9]}: {names}"
     return textwrap.fill(f"{text}.", 100)
 
 
 def table(family: dict[str, str], rows: list[dict[str, Any]]) -> Iterator[str]:
     """One family of scenarios: what was simulated, and a row for each rule."""
     yield from ("", f"### {family['title']}", "", textwrap.fill(family["text"], 100), "")
+    own = [row for row in rows if row["family"] == family["title"]]
+    if any(row.get("published_minutes") for row in own):
+        yield "| scenario | rule | alarmed | mean delay | 95 % interval | published |"
+        yield "|---|---|---|---|---|---|"
+        yield from map(_beside_theory, own)
+        return
     yield "| scenario | rule | alarmed | 95 % interval | after |"
     yield "|---|---|---|---|---|"
-    yield from (_row(row) for row in rows if row["family"] == family["title"])
+    yield from map(_row, own)
 
 
 def _row(row: dict[str, Any]) -> str:
-    alarmed = f"{row['alarms']} of {row['n']} {row['unit']}"
     interval = f"{row['lower']:.3g} to {row['upper']:.3g}"
     after = _time(row["delay_median_minutes"])
-    return f"| {row['scenario']} | {row['rule']} | {alarmed} | {interval} | {after} |"
+    return f"| {row['scenario']} | {row['rule']} | {_alarmed(row)} | {interval} | {after} |"
+
+
+def _beside_theory(row: dict[str, Any]) -> str:
+    mean, low, high, published = (
+        "–" if row[f"{name}_minutes"] is None else f"{row[f'{name}_minutes']:.2f}"
+        for name in ("delay_mean", "delay_lower", "delay_upper", "published")
+    )
+    found = f"| {row['scenario']} | {row['rule']} | {_alarmed(row)} | {mean} min "
+    return f"{found}| {low} to {high} | {published} min |"
+
+
+def _alarmed(row: dict[str, Any]) -> str:
+    return f"{row['alarms']} of {row['n']} {row['unit']}"
 
 
 def _time(minutes: float | None) -> str:

@@ -112,7 +112,7 @@ class Rate:
         # A busier level knows what is too slow, and not what is fast enough.
         judged = rate if own else min(rate, level.mean)
         run = charts.run.update(minute.at, judged, level.mean, level.sigma, minute.at)
-        rho, point = charts.lag.upper, None
+        rho, point = charts.lag.adjusted, None
         if rho is not None:  # without it the chart would alarm at every wave of a healthy series
             point = charts.chart.update(judged, level.mean, level.sigma, rho, size=level.size)
         labels, text = labels_of(minute.series), rate_words.text(minute, rate, level, run.side)

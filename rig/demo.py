@@ -15,7 +15,7 @@ from threading import Event
 from time import monotonic
 from types import FrameType
 
-from rig import driver
+from rig import chaos, driver
 from rig.gateway import GATEWAYS, Absent
 from rig.options import Options, check, common
 from rig.part import PartDied, State
@@ -37,6 +37,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--gateway", choices=GATEWAYS, default="envoy")
     found.add_argument("--model", default="tiny", help="tiny, smollm2, or a GGUF file")
     found.add_argument("--no-gpu", action="store_true", help="engines without the stand-in GPUs")
+    found.add_argument(
+        "--chaos", action="store_true", help="break the first engine, five times in three ways"
+    )
     common(found)
     return found
 
@@ -45,7 +48,13 @@ def options(arguments: list[str] | None = None) -> Options:
     """The options; exits with 2 on bad ones."""
     found = parser()
     args = found.parse_args(arguments)
+    if args.chaos:  # a service with room to spare: what overload does is another question
+        found.set_defaults(rate=1.0, tokens=40)
+        args = found.parse_args(arguments)
     check(found, args)
+    gpu = not args.no_gpu and not driver.lacking()
+    if args.chaos and not gpu:
+        found.error(f"--chaos: needs the stand-in GPUs ({driver.lacking() or 'not --no-gpu'})")
     plan = Plan(
         gateway=args.gateway,
         model=args.model,
@@ -54,7 +63,10 @@ def options(arguments: list[str] | None = None) -> Options:
         seed=args.seed,
         seconds=args.seconds,
         load=False,
-        gpu=not args.no_gpu and not driver.lacking(),
+        gpu=gpu,
+        chaos=chaos.ENVIRONMENT if args.chaos else None,
+        gpu_front=chaos.FRONT if args.chaos else (),
+        gpu_supervisor=chaos.SUPERVISOR if args.chaos else (),
     )
     return Options(plan, args.page_port, args.seconds, args.json)
 
@@ -67,6 +79,8 @@ class Demo:
         self._stack = Stack(wanted.plan)
         self._sidecar = Sidecar(self._stack, *free_ports([wanted.page_port]))
         self._witnesses = witnesses(self._stack, self._sidecar)
+        broken = wanted.plan.chaos is not None
+        self._campaign = chaos.Campaign(self._stack, self._sidecar.url) if broken else None
         self._leave = Event()
         self._troubles: list[str] = []
         self._up = False
@@ -95,12 +109,18 @@ class Demo:
             self._sidecar.wait_seeing()
             self._look()
             self._stack.start_load()
+            if self._campaign is not None:
+                cleanup.callback(self._campaign.stop)
+                self._campaign.start()
             self._watch()
             figures = self._finish()
         for line in (*report(figures), *(witness.line() for witness in self._witnesses)):
             say(line)
+        found = figures.summary() | {each.name: each.summary() for each in self._witnesses}
+        if self._campaign is not None:
+            found["chaos"] = self._campaign.report()
+            say(f"chaos      {self._campaign.page}")
         if self._wanted.json is not None:
-            found = figures.summary() | {each.name: each.summary() for each in self._witnesses}
             self._wanted.json.write_text(json.dumps(found, indent=2) + "\n")
         for line in self._troubles:
             say(f"NOT WELL   {line}")
@@ -116,13 +136,16 @@ class Demo:
     def _watch(self) -> None:
         """Until the load has ended, which it does when its last request has, or Ctrl-C."""
         line_due = monotonic() + LINE
-        while not self._leave.wait(0.5) and self._loading():
+        while not self._leave.wait(0.5) and self._loading() and not self._broken_enough():
             self._note(self._died())
             self._look()
             if monotonic() >= line_due:
                 for line in (self._sidecar.line(), *(each.line() for each in self._witnesses)):
                     say(line)
                 line_due = monotonic() + LINE
+
+    def _broken_enough(self) -> bool:
+        return self._campaign is not None and self._campaign.ended()
 
     def _look(self) -> None:
         for witness in self._witnesses:
@@ -142,6 +165,8 @@ class Demo:
         return found + self._sidecar.died()
 
     def _finish(self) -> Figures:
+        if self._campaign is not None and (status := self._campaign.stop()):
+            self._note([f"the campaign ended with status {status}"])
         self._note(self._died())
         self._stack.stop(LOAD)  # after Ctrl-C it still sends
         state = self._sidecar.settled(DRAIN)
@@ -153,7 +178,8 @@ class Demo:
             engine=self._wanted.plan.engine,
             gpu=self._wanted.plan.gpu,
         )
-        self._note(trouble(figures))
+        if self._campaign is None:  # requests that fail are what a campaign is for
+            self._note(trouble(figures))
         return figures
 
 

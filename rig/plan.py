@@ -31,6 +31,12 @@ class Plan:
     gpu_ranks: int = 2  # processes and devices an engine
     gpu_front: tuple[str, ...] = ()  # further options of `rig.gpu.front`
     gpu_supervisor: tuple[str, ...] = ()  # of `rig.gpu.supervisor`: its hidden faults
+    chaos: str | None = None  # with `gpu`: engines may be broken, in the environment of this name
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for engines that nothing could break."""
+        if self.chaos is not None and not (self.gpu and self.chaos):
+            raise ValueError("chaos names an environment, like staging, and needs gpu=True")
 
     @property
     def engine(self) -> str:

@@ -27,6 +27,13 @@ READY = 20.0  # seconds for all parts to answer, unless one of them is known to 
 STOP = 5.0  # seconds between SIGTERM and SIGKILL
 
 
+def interposer() -> Path:
+    """The library that breaks engines; imported only by a stack whose engines may be broken."""
+    from chaos.interposer.library import library
+
+    return Path(library())
+
+
 class Stack:
     """A rig that is up between `start` and `stop`, or inside `with`."""
 
@@ -42,8 +49,15 @@ class Stack:
         self._parts: dict[str, Part] = {}
         self._launch: Launch | None = None
         self._booted = False
-        options = (self.plan.gpu_ranks, self.plan.gpu_front, self.plan.gpu_supervisor)
-        self.node = Node(self.folder / "gpu", self.plan.engines, *options)  # unused without `gpu`
+        self.node = Node(  # unused without `gpu`
+            self.folder / "gpu",
+            self.plan.engines,
+            self.plan.gpu_ranks,
+            self.plan.gpu_front,
+            self.plan.gpu_supervisor,
+            chaos=self.plan.chaos,
+            preload=interposer,
+        )
 
     def __enter__(self) -> Self:
         self.start()

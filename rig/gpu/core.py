@@ -12,30 +12,55 @@ from time import monotonic
 
 from rig.gpu.blocks import Blocks
 from rig.gpu.device import Device
-from rig.gpu.errors import EngineDead, OutOfMemory
-from rig.gpu.orders import Kind, Order
+from rig.gpu.errors import CudaError, EngineDead, OutOfMemory
+from rig.gpu.guarded import BlocksLost, Guard, Guarded, Unguarded
 from rig.gpu.ranks import Ranks
-from rig.gpu.work import BLOCK, Request, Settings, Work
+from rig.gpu.steps import WINDOW, Steps
+from rig.gpu.work import Request, Settings, Work
 
-WINDOW = 0.002  # seconds after its launch in which a step takes further members
 Done = asyncio.Future[None]
+Item = tuple[Work, Request, Done]
 
 
 class Core:
-    """Starts with `start`; everything else is called on the event loop."""
+    """Starts with `start`; everything else is called on the event loop.
 
-    def __init__(self, settings: Settings, ranks: Ranks, dead: Callable[[Exception], None]) -> None:
+    `rebuilds` is how many lost contexts a minute are rebuilt; None: it dies of the first.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        ranks: Ranks,
+        dead: Callable[[Exception], None],
+        rebuilds: int | None = None,
+    ) -> None:
         self.settings, self.ranks = settings, ranks
         self.busy_since: float | None = None  # monotonic seconds; None while idle
-        self.launched = self.synced = 0  # steps
         self.error: Exception | None = None
         self._dead = dead
         self._loop = asyncio.get_running_loop()
-        self._todo: SimpleQueue[tuple[Work, Request, Done] | None] = SimpleQueue()
+        self._rebuilds = rebuilds
+        self._todo: SimpleQueue[Item | None] = SimpleQueue()
         self._pending: set[Done] = set()
-        self._open_requests: dict[int, Request] = {}  # those with blocks, of the thread alone
+        self._steps = Steps(settings, ranks)
         self._ready = self._future()
         self._thread = Thread(target=self._run, name="device", daemon=True)
+
+    @property
+    def device(self) -> Device:
+        """Rank 0's, from `start` on; another one after each rebuild."""
+        return self._steps.device
+
+    @property
+    def blocks(self) -> Blocks:
+        """What requests hold on it."""
+        return self._steps.blocks
+
+    @property
+    def launched(self) -> int:
+        """Steps so far."""
+        return self._steps.launched
 
     async def start(self) -> None:
         """Return when every rank has its weights; raises EngineDead."""
@@ -73,7 +98,8 @@ class Core:
 
     def _run(self) -> None:
         try:
-            self._open()
+            self._steps.open()
+            self._guard = self._guarded()
             self._post([(self._ready, None)])
             while self._round():
                 self.busy_since = None
@@ -81,97 +107,64 @@ class Core:
         except Exception as error:  # noqa: BLE001  whatever it is, requests must not wait for ever
             self._dead(error)
 
-    def _open(self) -> None:
-        settings = self.settings
-        self.device = Device(0, settings.shape)
-        self.blocks = Blocks(self.device, settings.pool)
-        if settings.ranks > 1:
-            unique = self.device.unique_id()
-            self.ranks.greet(unique)
-            self.device.join(unique, settings.ranks, 0)
+    def _guarded(self) -> Guard:
+        if self._rebuilds is None:
+            return Unguarded()
+        alone = self.settings.ranks == 1  # a communicator's other ranks would have to join anew
+        rebuild = self._steps.reopen if alone else None
+        return Guarded(self._rebuilds, rebuild, lambda: self.device.adopt(), self._dead)
 
     def _round(self) -> bool:
         """One item of work with all that wait behind it; False to end."""
-        try:
-            items = [self._todo.get(timeout=WINDOW if self.device.flight else None)]
-        except Empty:  # nothing joins the step any more: see how it ended
-            self.busy_since = monotonic()
-            self._synchronise()
-            return True
+        items = self._taken()
+        work = [item for item in items if item is not None]
         self.busy_since = monotonic()
+        self._guard.check()
         try:
+            if items:
+                self._work(work)
+            else:  # nothing joins the step any more: see how it ended
+                self._steps.synchronise()
+        except CudaError as error:
+            if not self._guard.survives(error):
+                raise
+            self._fail(work)
+        return len(work) == len(items)
+
+    def _taken(self) -> list[Item | None]:
+        """All that waits, at least one item unless a step is under way; None is the end."""
+        items: list[Item | None] = []
+        try:
+            items.append(self._todo.get(timeout=WINDOW if self.device.flight else None))
             while True:
                 items.append(self._todo.get_nowait())
         except Empty:
-            work = [item for item in items if item is not None]
+            return items
+
+    def _fail(self, work: list[Item]) -> None:
+        """The context was lost in the middle of a round: what that was for fails, or is moot."""
+        ends = [request for kind, request, _ in work if kind is Work.RELEASE]
+        told: list[tuple[Done, Exception | None]] = [
+            (done, None if request in ends else BlocksLost()) for _, request, done in work
+        ]
+        self._post(told)  # those that were told before keep what they were told
+        self._guard.check()
+        for request in ends:
+            self._steps.free(request)
+
+    def _work(self, work: list[Item]) -> None:
         done: list[tuple[Done, Exception | None]] = []
         members: list[Request] = []
         for kind, request, future in sorted(work, key=lambda item: -item[0].value):
             try:
-                if self._single(kind, request):
+                if self._steps.single(kind, request):
                     members.append(request)
                 done.append((future, None))
-            except OutOfMemory as full:
-                done.append((future, full))
+            except (OutOfMemory, BlocksLost) as failed:
+                done.append((future, failed))
         self._post(done)  # tokens are due now, whatever the next step will be
         if members:
-            self._step(members)
-        return len(work) == len(items)
-
-    def _single(self, kind: Work, request: Request) -> bool:
-        """What is the request's own affair; True when it takes part in the next step."""
-        if kind is Work.RELEASE:
-            if request.step > self.synced:
-                self._synchronise()
-            self._open_requests.pop(request.number, None)
-            self.blocks.free(request.number)
-            self.ranks.tell(Order(Kind.FREE, request.number))
-            return False
-        if kind is Work.TOKEN:
-            request.tokens += 1
-            if request.step > self.synced:
-                self._synchronise()
-            if request.failure is not None:
-                raise request.failure
-        if request.tokens > request.room:
-            self._grow(request)
-        return True
-
-    def _grow(self, request: Request) -> None:
-        """Blocks for all its tokens, on every rank."""
-        blocks = -(-(request.tokens - request.room) // BLOCK)
-        count = blocks * BLOCK * self.settings.bytes_per_token
-        self.blocks.allocate(request.number, count)
-        request.room += blocks * BLOCK
-        self._open_requests[request.number] = request
-        self.ranks.tell(Order(Kind.ALLOCATE, request.number, count))
-
-    def _step(self, members: list[Request]) -> None:
-        """Join the step under way if it is young, else launch the next; a prompt always does."""
-        flight = self.device.flight
-        young = flight is not None and monotonic() - flight.since < WINDOW
-        joining = all(0 < request.step < self.launched for request in members)
-        if not (young and joining):
-            self._synchronise()
-            tokens = sum(1 if request.step else request.tokens for request in members)
-            self.ranks.tell(Order(Kind.STEP, number=tokens))
-            try:
-                self.device.launch(tokens)
-            except OutOfMemory as full:
-                for request in members:
-                    request.failure = full  # told with the token that this step was for
-            self.launched += 1
-        for request in members:
-            request.step = self.launched
-
-    def _synchronise(self) -> None:
-        """Wait for what was launched; then the ranks' failed allocations are known."""
-        self.device.synchronise()
-        self.synced = self.launched
-        for found in self.ranks.failures():
-            request = self._open_requests.get(found.request)
-            if request is not None:
-                request.failure = OutOfMemory(found.wanted, found.free, found.total, found.mine)
+            self._steps.step(members)
 
     def _post(self, done: list[tuple[Done, Exception | None]]) -> None:
         self._loop.call_soon_threadsafe(settle, done)

@@ -57,12 +57,19 @@ class Device:
         self._comm, self._buffer = c_void_p(), c_void_p()
         self._steps = 0
         self._plans: dict[int, tuple[tuple[object, ...], ...]] = {}
-        self.device = self._open(ordinal)
-        self.total = self.cuda.memory()[1]
         self._layers = shape.layers
+        self._launch: Call = self.cuda["cuLaunchKernel"]
+        self.device = self._open(ordinal)
+        try:
+            self._load(shape)
+        except DeviceError:
+            self.release()  # or its memory would be held by nobody, and missing in the next attempt
+            raise
+
+    def _load(self, shape: Shape) -> None:
+        self.total = self.cuda.memory()[1]
         for _ in range(shape.layers):
             self.allocate(int(self.total * shape.weights) // shape.layers)
-        self._launch: Call = self.cuda["cuLaunchKernel"]
 
     def _open(self, ordinal: int) -> int:
         count, device, self._context = c_int(), c_int(), c_void_p()
@@ -178,6 +185,10 @@ class Device:
         comm, self._comm = self._comm, c_void_p()
         if comm:
             self.nccl["ncclCommAbort"](comm)
+
+    def release(self) -> None:
+        """Let go of the context, which may be gone already: that is legal also after a reset."""
+        self.cuda["cuDevicePrimaryCtxRelease_v2"](self.device)
 
     def close(self) -> None:
         """Leave the communicator and the context; its memory is freed with it."""

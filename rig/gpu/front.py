@@ -14,6 +14,7 @@ from typing import NoReturn
 from rig.engine import load, model_path
 from rig.gpu.core import Core
 from rig.gpu.errors import Absent, EngineDead, WorkerDied
+from rig.gpu.guarded import ContextGone
 from rig.gpu.log import fatal
 from rig.gpu.options import Options, options
 from rig.gpu.ranks import Ranks
@@ -35,10 +36,10 @@ class Front:
         self._stopping = Event()
         self._server: Server | None = None
         self._ranks = Ranks(wanted.settings.ranks, wanted.rank_options)
-        self._core = Core(wanted.settings, self._ranks, self.dead)
+        self._core = Core(wanted.settings, self._ranks, self.dead, wanted.rebuilds)
 
     async def run(self) -> int:
-        """Serve until SIGTERM (0) or the engine's death (1; 2 without a device)."""
+        """Serve until SIGTERM (0) or the engine's death (1; no device 2, by its guard 75)."""
         Thread(target=self._ranks.watch, args=(self._rank_died,), daemon=True).start()
         with suppress(EngineDead):
             port = await self._start()
@@ -86,6 +87,8 @@ class Front:
         if self._server is not None:
             self._server.abort()
         code = 2 if isinstance(error, Absent) else 1
+        if isinstance(error, ContextGone):
+            code = error.exit_code
         self._loop.call_later(self._wanted.linger if self._server else 0, self._finish, code)
 
     def _finish(self, code: int) -> None:

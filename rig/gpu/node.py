@@ -20,7 +20,10 @@ CONTEXT = 256 << 20  # bytes that a CUDA context takes by itself
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`front` and `supervisor` are further options of those two programs."""
+    """`front` and `supervisor` are further options of those two programs.
+
+    `chaos` names the environment in which the engines may be broken, through the library `preload`.
+    """
 
     folder: Path
     engines: int = 2
@@ -28,6 +31,8 @@ class Node:
     front: tuple[str, ...] = ()
     supervisor: tuple[str, ...] = ()
     build: Callable[[], Path] = driver.build
+    chaos: str | None = None
+    preload: Callable[[], Path] | None = None  # asked for when an engine is started
 
     def prepare(self) -> None:
         """A machine that has just booted; raises `gateway.Absent` without a compiler."""
@@ -39,6 +44,7 @@ class Node:
         (self.folder / "state").unlink(missing_ok=True)
         for at in range(self.engines):
             self.events(at).path.unlink(missing_ok=True)
+            self.page(at).unlink(missing_ok=True)  # what was armed before must not be after
         self.configuration().update(
             {
                 "devices": self.engines * self.ranks,
@@ -64,6 +70,10 @@ class Node:
         """What the supervisor of engine `at` did."""
         return Log(self.folder / f"engine-{at}.jsonl")
 
+    def page(self, at: int) -> Path:
+        """Where the engine `at` looks for what is to be broken in it; made by who breaks it."""
+        return self.folder / f"engine-{at}.page"
+
     def front_pid(self, at: int) -> int | None:
         """The engine itself, below its supervisor; None while it is down."""
         pid: int | None = None
@@ -80,4 +90,12 @@ class Node:
         own = ("--port", str(port), "--events", str(self.events(at).path), "--devices", devices)
         front = ("--model", model, "--ranks", str(self.ranks), *self.front)
         program = (sys.executable, "-m", "rig.gpu.supervisor")
-        return (*program, *own, "--standin", str(self.folder), *self.supervisor, "--", *front)
+        machine = ("--standin", str(self.folder), *self._target(at))
+        return (*program, *own, *machine, *self.supervisor, "--", *front)
+
+    def _target(self, at: int) -> tuple[str, ...]:
+        """What makes engine `at` a target of chaos; nothing without its environment's name."""
+        if self.chaos is None or self.preload is None:
+            return ()
+        page = ("--page", str(self.page(at)))
+        return ("--preload", str(self.preload()), *page, "--target", self.chaos)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rig.engine import KNOWN, Serving
+from rig.gpu import guarded
 from rig.gpu.device import Shape
 from rig.gpu.standin import become
 from rig.gpu.watchdog import Limits
@@ -27,6 +28,7 @@ class Options:
     limits: Limits
     hung: float | None
     linger: float
+    rebuilds: int | None = None  # of the guard, a minute; None without one
 
     @property
     def alias(self) -> str:
@@ -38,7 +40,8 @@ class Options:
         """What each further rank is told."""
         shape = self.settings.shape
         found = ("--weights-share", str(shape.weights), "--layers", str(shape.layers))
-        return (*found, "--pool-bytes", str(self.settings.pool))
+        guard = () if self.rebuilds is None else ("--guard", "on")
+        return (*found, "--pool-bytes", str(self.settings.pool), *guard)
 
     def engine(self, port: int) -> Serving:
         """The llama.cpp server behind it."""
@@ -65,12 +68,19 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--health", choices=("honest", "dishonest"), default="honest")
     found.add_argument("--hung-seconds", type=float, default=10.0, help="then honest health is 503")
     found.add_argument("--linger-seconds", type=float, default=1.0, help="from death to exit")
+    found.add_argument("--guard", choices=("on", "off"), default="off", help="over the context")
+    found.add_argument("--guard-rebuilds", type=int, default=3, help="contexts a minute, one rank")
     return found
 
 
 def options(arguments: list[str] | None = None) -> Options:
     """The options. With `--standin` the process becomes one that has the libraries."""
-    args = parser().parse_args(arguments)
+    known = parser()
+    args = known.parse_args(arguments)
+    if args.guard == "on" and (reason := guarded.lacking()):
+        known.error(f"--guard on: {reason}")
+    if args.guard_rebuilds < 1:
+        known.error(f"--guard-rebuilds {args.guard_rebuilds}: at least 1; or --guard off")
     if args.standin is not None:
         become(FRONT, args.standin)
     settings = Settings(
@@ -89,4 +99,5 @@ def options(arguments: list[str] | None = None) -> Options:
         limits=Limits(args.watchdog_seconds, args.step_seconds),
         hung=args.hung_seconds if args.health == "honest" else None,
         linger=args.linger_seconds,
+        rebuilds=args.guard_rebuilds if args.guard == "on" else None,
     )

@@ -9,12 +9,14 @@ import asyncio
 import os
 import signal
 import sys
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from rig.gpu.events import DIED, Log
 from rig.gpu.hidden import Chosen, Hidden
 from rig.gpu.liar import lying
+from rig.gpu.preload import environment
 from rig.gpu.standin import become
 from rig.part import TETHER, answers
 
@@ -36,6 +38,7 @@ class Wanted:
     backoff_most: float = 10.0
     stable: float = 10.0  # so long ready, and the back-off starts anew
     attempts: int = 5  # starts in a row that came to nothing
+    environment: Mapping[str, str] = field(default_factory=dict)  # of the front and its ranks alone
 
 
 class Supervisor:
@@ -66,7 +69,7 @@ class Supervisor:
     async def _life(self, event: str) -> int | None:
         """One start to one death, and what comes before the next; the exit code to leave."""
         front = ("-m", "rig.gpu.front", "--port", str(self._wanted.port), *self._wanted.front)
-        process = await spawn(*front)
+        process = await spawn(*front, more=self._wanted.environment)
         self._log.write(event, pid=process.pid)
         began = asyncio.get_running_loop().time()
         ready = await self._watch(process)
@@ -132,10 +135,14 @@ class Supervisor:
             self._log.write("leaked", pid=process.pid, bytes=count)
 
 
-async def spawn(*arguments: str, out: int | None = None) -> Process:
-    """Our Python with these arguments, which dies with us."""
+async def spawn(
+    *arguments: str, out: int | None = None, more: Mapping[str, str] | None = None
+) -> Process:
+    """Our Python with these arguments and `more` variables, which dies with us."""
     tether = (str(TETHER), str(os.getpid()), sys.executable)
-    return await asyncio.create_subprocess_exec(sys.executable, *tether, *arguments, stdout=out)
+    return await asyncio.create_subprocess_exec(
+        sys.executable, *tether, *arguments, stdout=out, env={**os.environ, **(more or {})}
+    )
 
 
 async def end(process: Process) -> None:
@@ -167,7 +174,11 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--devices", help="for this engine, as in CUDA_VISIBLE_DEVICES")
     found.add_argument("--backoff", type=float, default=0.2, help="seconds, doubled each time")
     found.add_argument("--backoff-most", type=float, default=10.0, help="seconds")
+    found.add_argument("--stable", type=float, default=10.0, help="seconds, then --backoff anew")
     found.add_argument("--attempts", type=int, default=5, help="failed starts before giving up")
+    found.add_argument("--preload", type=Path, help="library for the engine (LD_PRELOAD)")
+    found.add_argument("--page", type=Path, help="its page; both with --target")
+    found.add_argument("--target", help="the environment in which the engine may be broken")
     for item in fields(Hidden):
         flag = f"--{item.name.replace('_', '-')}"
         found.add_argument(flag, type=type(item.default), default=item.default)
@@ -182,13 +193,14 @@ def main() -> int:
     args = found.parse_args(arguments[:at])
     try:
         hidden = Hidden(**{item.name: getattr(args, item.name) for item in fields(Hidden)})
+        more = environment(args.preload, args.page, args.target, os.environ)
     except ValueError as wrong:
         found.error(str(wrong))
     if args.standin is not None:
         become(MODULE, args.standin, args.devices)
     front = tuple(arguments[at + 1 :])
-    patience = (args.backoff, args.backoff_most)
-    wanted = Wanted(args.port, front, hidden, *patience, attempts=args.attempts)
+    patience = (args.backoff, args.backoff_most, args.stable, args.attempts)
+    wanted = Wanted(args.port, front, hidden, *patience, environment=more)
     return asyncio.run(Supervisor(wanted, Log(args.events)).run())
 
 

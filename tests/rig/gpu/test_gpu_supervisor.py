@@ -114,3 +114,17 @@ def test_sigterm_ends_all_in_order(start: Start, until: Until) -> None:
     assert engine.part.status().exit_code == 0
     assert gone(front)
     assert engine.log.read()[-1]["event"] == "stopped"
+
+
+def test_back_off_begins_anew_after_a_stable_life(start: Start, until: Until) -> None:
+    """With `--stable 0` each start that came to readiness resets the delay: it does not grow."""
+    engine = start(*FRONT, supervisor=("--backoff", "0.1", "--stable", "0"))
+    until(lambda: engine.events("ready") != [])
+    for times in (1, 2, 3):
+        os.kill(engine.pid(), signal.SIGKILL)
+        restarted(engine, until, times)
+    deaths, starts = engine.events("died"), engine.events("restarted")
+    pauses = [
+        again["monotonic"] - died["monotonic"] for died, again in zip(deaths, starts, strict=True)
+    ]
+    assert max(pauses) < 0.35, pauses  # doubled twice it would be 0.4

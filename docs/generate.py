@@ -13,6 +13,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from chaos import metrics as chaos
 from docs.alarms_page import page as alarms_of
 from docs.detectors_page import page as detectors_of
 from docs.engines_page import page
@@ -52,6 +53,7 @@ def metrics_page() -> str:
         ],
         "Alarms": [*watch.METRICS, *alarms.METRICS, *notify.METRICS],
         "The sidecar itself": own.METRICS,
+        "Chaos": chaos.METRICS,
     }
     missing = {m.name for m in declared} - {m.name for group in groups.values() for m in group}
     if missing:

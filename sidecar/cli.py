@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -31,6 +32,12 @@ ConfigFile = Annotated[
 Listen = Annotated[
     str | None, typer.Option(help="ADDRESS:PORT of page and metrics; 127.0.0.1:9838 if not given.")
 ]
+
+
+# Other distributions add their commands under this name, as model-probe-chaos does.
+_GROUP = "model_probe.commands"
+for _found in sorted(entry_points(group=_GROUP), key=lambda point: point.name):
+    cli.add_typer(_found.load(), name=_found.name)
 
 
 def _refuse(error: ConfigError) -> NoReturn:

@@ -1,0 +1,134 @@
+"""A campaign: runs in an order drawn by one seed, written down one by one, and taken up again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from chaos import results
+from chaos.experiment import Experiment, Order
+from chaos.faults.fault import Fault, Method
+from chaos.target import Refused
+from chaos.vocabulary import Ending, Kind, Outcome, Run
+
+REPAIR_SECONDS = 120.0
+UNSTEADY = 2  # runs in a row before which the service was not steady: there is nothing to test
+
+
+class Ended(StrEnum):
+    """How a campaign ended."""
+
+    COMPLETED = "completed"
+    INTERRUPTED = "interrupted"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """``runs`` of each method; ``shams`` and ``controls`` are spread over the methods in turn.
+
+    ``name`` is the campaign's, and of its file; ``seed`` decides the order and every choice.
+    """
+
+    name: str
+    methods: tuple[tuple[Fault, Method], ...]
+    runs: int
+    seed: int
+    shams: int = 0
+    controls: int = 0
+
+
+def orders(wanted: Wanted) -> list[Order]:
+    """All runs, in their order: the same for the same wish."""
+    kinds = [(pair, Kind.FAULT) for pair in wanted.methods for _ in range(wanted.runs)]
+    for count, kind in ((wanted.shams, Kind.SHAM), (wanted.controls, Kind.CONTROL)):
+        kinds += [(wanted.methods[at % len(wanted.methods)], kind) for at in range(count)]
+    rng = random.Random(wanted.seed)  # noqa: S311  choices that can be repeated
+    rng.shuffle(kinds)
+    return [
+        Order(f"{wanted.name}-{number:04d}", number, *pair, kind, wanted.seed)
+        for number, (pair, kind) in enumerate(kinds, 1)
+    ]
+
+
+class Campaign:
+    """Plays orders; ``said`` is called with each run that is over and the number still to come,
+    ``mend`` after one from which the service did not come back.
+    """
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        experiment: Experiment,
+        file: Path,
+        said: Callable[[Run, int], None],
+        mend: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._wanted, self._experiment, self._file = wanted, experiment, file
+        self._said, self._mend = said, mend
+
+    async def play(self) -> tuple[Ended, str]:
+        """To the end, or to where it makes no sense to go on; with the reason for that."""
+        todo = remaining(orders(self._wanted), self._done())
+        unsteady = 0
+        for left, order in zip(range(len(todo) - 1, -1, -1), todo, strict=True):
+            run = await self._experiment.run(self._wanted.name, order)
+            await asyncio.to_thread(results.write, self._file, run)
+            self._said(run, left)
+            if self._experiment.stop.is_set():
+                return Ended.INTERRUPTED, "stopped by a signal; all that was injected is undone"
+            if run.healing is not None and run.healing.ending is Ending.FAILED:
+                return Ended.ABORTED, f"{run.healing.text}; see to it: model-probe chaos recover"
+            unsteady = unsteady + 1 if run.outcome is Outcome.INCONCLUSIVE else 0
+            bad = run.outcome in (Outcome.INCONCLUSIVE, Outcome.NOT_RECOVERED)
+            if bad and self._mend is not None:
+                await self._mend()
+            if unsteady >= UNSTEADY:
+                return Ended.ABORTED, f"{unsteady} runs in a row came to nothing: {run.reason}"
+        return Ended.COMPLETED, ""
+
+    def _done(self) -> Iterable[Run]:
+        if not self._file.exists():
+            return ()
+        return results.read(self._file).runs
+
+
+async def repair(*command: str) -> None:
+    """What the operator would do to a service that did not come back by itself."""
+    process = await asyncio.create_subprocess_exec(*command, stdin=subprocess.DEVNULL)
+    try:
+        await asyncio.wait_for(process.wait(), REPAIR_SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def remaining(wanted: list[Order], done: Iterable[Run]) -> list[Order]:
+    """Those that no conclusive run was written of; raises ``Refused`` for another's file."""
+    by_number = {order.number: order for order in wanted}
+    over = set[int]()
+    for run in done:
+        order = by_number.get(run.number)
+        if order is None or _identity(order) != (
+            run.id,
+            run.fault,
+            run.method,
+            run.kind,
+            run.seed,
+        ):
+            raise Refused(
+                f"campaign {run.campaign!r} has a run {run.id} that is not of this plan: the "
+                "same faults, counts and seed take it up again, another --name begins anew"
+            )
+        if run.outcome is not Outcome.INCONCLUSIVE:
+            over.add(run.number)
+    return [order for order in wanted if order.number not in over]
+
+
+def _identity(order: Order) -> tuple[str, str, str, Kind, int]:
+    return order.id, order.fault.name, order.method.name, order.kind, order.seed

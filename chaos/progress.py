@@ -1,0 +1,39 @@
+"""A campaign's lines of progress: one before it, one a run."""
+
+from __future__ import annotations
+
+from chaos.campaign import Wanted
+from chaos.printable import printable
+from chaos.target import Target
+from chaos.vocabulary import Kind, Outcome, Run
+from sidecar.units import duration
+
+
+def opening(wanted: Wanted, target: Target) -> str:
+    """What is about to be done."""
+    names = ", ".join(f"{fault.name}:{method.name}" for fault, method in wanted.methods)
+    return (
+        f"campaign {wanted.name}: {wanted.runs} runs of {names}, {wanted.shams} shams, "
+        f"{wanted.controls} controls on {target.name} in {target.environment}, seed {wanted.seed}"
+    )
+
+
+def line(run: Run, left: int) -> str:
+    """One run in one line of progress."""
+    name = f"{run.number:>4} {run.fault}:{run.method}"
+    kind = "" if run.kind is Kind.FAULT else f" ({run.kind})"
+    told = [str(run.outcome).replace("_", " ")]
+    if run.outcome is Outcome.RECOVERED and run.time_to_recover is not None:
+        told.append(f"in {duration(run.time_to_recover)}")
+    if run.effect is not None:
+        told += [f"{p.place} interrupted {duration(p.interruption)}" for p in run.places]
+    if run.effect is not None and run.detected:
+        first = run.detected[0]
+        told.append(f"{printable(first.rule)} after {duration(max(0.0, first.at - run.effect))}")
+    elif run.kind is Kind.SHAM and run.detected:
+        told.append(f"false alarm {printable(run.detected[0].rule)}")
+    if run.outcome in (Outcome.INCONCLUSIVE, Outcome.NOT_INJECTED, Outcome.NOT_RECOVERED):
+        told.append(printable(run.reason))
+    if run.left_behind:
+        told.append(printable(run.left_behind))
+    return f"{name}{kind}  {'; '.join(told)}  [{left} to go]"

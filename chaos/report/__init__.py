@@ -1,0 +1,1 @@
+"""What a campaign says, for a terminal, for programs and as a page."""

@@ -1,0 +1,43 @@
+"""A campaign's file as a report: for the terminal, as JSON, as a page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from chaos import results
+from chaos.places import results_file, state_folder
+from chaos.report.document import document
+from chaos.report.page import render
+from chaos.report.summarising import notes, summarise
+from chaos.report.summary import Summary
+from chaos.report.terminal import show
+
+
+def summary_of(file: Path) -> Summary:
+    """Of all runs in the file; raises ``results.Unusable``."""
+    found = results.read(file)
+    return summarise(found.runs, notes(found))
+
+
+def report(campaign: str, state: Path | None, as_json: bool, html: Path | None) -> None:
+    """Prints it, and writes the page where one is asked for."""
+    named = Path(campaign)
+    file = (
+        named if named.is_file() else results_file((state or state_folder()).absolute(), campaign)
+    )
+    summary = summary_of(file)
+    console = Console(highlight=False)
+    if as_json:
+        console.file.write(document(summary) + "\n")
+    else:
+        show(console, summary)
+    if html is not None:
+        part = html.with_name(f".{html.name}.{os.getpid()}")
+        part.write_bytes(render(summary))
+        part.replace(html)
+        if not as_json:
+            console.print(Text(f"page      {html}"))

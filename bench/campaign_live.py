@@ -31,7 +31,7 @@ from chaos.vocabulary import Outcome, Run
 from rig.chaos import ENVIRONMENT, FRONT
 from rig.stack import ENGINE, Plan, Stack
 
-PERIOD = 0.1  # seconds between two requests, at each place
+PERIOD = 0.2  # seconds between two requests, at each place
 PATIENCE = Patience(steady=40.0, effect=3.0, most=30.0, settle=0.5, sham=4.0)
 
 

@@ -65,7 +65,7 @@ def run(
     ] = 60.0,
     period: Annotated[
         float, typer.Option(min=0.05, max=60, help="Seconds between two requests.")
-    ] = 0.2,
+    ] = 0.25,
     model: Annotated[str, typer.Option(help="Its name in requests; asked for if not given.")] = "",
     repair: Annotated[
         str, typer.Option(help="Command that brings back a service that did not recover.")

@@ -15,7 +15,7 @@ from chaos.vocabulary import Ending, Kind, Outcome, Probe, Run, Watched
 IN_A_ROW = 5  # K of T4
 STEADY = 10  # whole answers in a row before a fault
 FACTOR = 2.0  # of the usual P95: slower is not yet well
-FLOOR_SECONDS = 0.25  # what a usual latency may always be exceeded by: the noise of small machines
+FLOOR_SECONDS = 0.5  # what a usual latency may always be exceeded by: the noise of small machines
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Real requests at a steady pace, as a client sends them: what recovery is judged by.
 
-Each is a short streamed chat completion. A service that hangs keeps at most ``MOST_OPEN`` of them
-open; those that then cannot be sent are counted, and the open ones fail by their own deadline.
+Each is a short streamed chat completion. A service that hangs or crawls keeps at most ``MOST_OPEN``
+of them open, so that it is not our requests from which it cannot recover; those that then are not
+sent are counted, and the open ones fail by their own deadline.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from chaos.target import Refused
 from chaos.vocabulary import Probe
 
 KEY = "MODELPROBE_CHAOS_KEY"  # in the environment: every user of a machine sees arguments
-MOST_OPEN = 16
+MOST_OPEN = 8
 LONGEST_LINE = 1 << 20
 TOKENS = 8
 
@@ -31,7 +32,7 @@ class Place:
 
     name: str
     url: str
-    period: float = 0.2
+    period: float = 0.25
     deadline: float = 10.0
     model: str | None = None
 

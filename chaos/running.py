@@ -60,7 +60,7 @@ class Asked:
     max_seconds: float = 120.0
     hold: float | None = None
     steady_seconds: float = 60.0
-    period: float = 0.2
+    period: float = 0.25
     model: str = ""
     repair: str = ""
     name: str = ""

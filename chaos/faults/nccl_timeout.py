@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 from chaos.faults.fault import Fault, Injection, Method
+from chaos.freezing import Frozen, alone_in
 from chaos.hooking import Hooked, lacking
 from chaos.interposer.rules import Delay, Rule
 from chaos.processes import Process
@@ -116,6 +117,20 @@ def stop(target: Target, rng: random.Random, astray: bool) -> Injection:
     return Stopped(target, chosen(target, rng), astray)
 
 
+def freeze(target: Target, rng: random.Random, astray: bool) -> Injection:
+    """Freezes the cgroup of one rank, drawn by ``rng``."""
+    return Frozen(chosen(target, rng), astray)
+
+
+def _shared(target: Target) -> list[str]:
+    try:
+        for rank in ranks(target)[1:]:
+            alone_in(rank, target.proc)
+    except Refused as error:
+        return [str(error)]
+    return []
+
+
 FAULT = Fault(
     name="nccl_timeout",
     summary="one rank does not come to a collective, and the others wait",
@@ -140,6 +155,16 @@ FAULT = Fault(
             3.0,
             _alone,
             stop,
+        ),
+        Method(
+            "freeze",
+            Layer.REAL,
+            Healer.GUARDIAN,
+            "each rank in a cgroup (v2) of its own that can be written to, two ranks or more",
+            "the cgroup of one rank is frozen",
+            3.0,
+            _shared,
+            freeze,
         ),
     ),
 )

@@ -17,6 +17,11 @@ LAYERS = {
     Layer.API: "a call was made to fail; the device was well",
     Layer.REAL: "the process or device really was in that state",
 }
+ENDINGS = {
+    Ending.HEALED: "undone and seen to be",
+    Ending.MOOT: "nothing left to undo",
+    Ending.FAILED: "failed",
+}
 SHOWN = 10  # runs that are named one by one
 
 
@@ -70,7 +75,8 @@ def about(one: Figures) -> Iterator[str]:
     if one.quiet:
         yield f"in {count(one.quiet, 'run')} no request failed"
     if one.endings:
-        yield f"healed by {words.plain(one.heals_by)}: {counted(one.endings)}"
+        ended = "; ".join(f"{ENDINGS[Ending(name)]}: {many}" for name, many in one.endings)
+        yield f"healed by {words.plain(one.heals_by)}; {ended}"
     yield from asides(one)
 
 
@@ -133,12 +139,7 @@ def healing(summary: Summary) -> str:
     known = {ending: many for ending, many in summary.endings if many}
     if not known:
         return "nothing was to be undone"
-    names = {
-        Ending.HEALED: "undone and seen to be",
-        Ending.MOOT: "nothing left to undo",
-        Ending.FAILED: "failed",
-    }
-    return "; ".join(f"{names[ending]}: {many:,}" for ending, many in known.items())
+    return "; ".join(f"{ENDINGS[ending]}: {many:,}" for ending, many in known.items())
 
 
 def header(summary: Summary) -> Iterator[tuple[str, str]]:

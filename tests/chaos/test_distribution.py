@@ -9,10 +9,10 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import modelprobe_hooks
 import pytest
 
 import chaos
-import modelprobe_hooks
 import sidecar
 from chaos.faults import FAULTS, fault
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,7 +35,7 @@ ORDER = order(lambda _: Breaking(Chat()))
 @pytest.fixture
 def victim() -> Iterator[subprocess.Popen[bytes]]:
     """Somebody to stop."""
-    with subprocess.Popen(("sleep", "60")) as process:
+    with subprocess.Popen((sys.executable, "-c", "import time; time.sleep(60)")) as process:
         yield process
         process.kill()
 

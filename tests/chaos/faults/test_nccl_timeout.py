@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,16 @@ pytestmark = needs_driver
 METHODS = {method.name: method for method in FAULT.methods}
 
 
+def until(holds: Callable[[], bool], seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return holds()
+
+
 def stopped(process: Process) -> bool:
     """Whether it comes to be, soon."""
-    deadline = time.monotonic() + 5
-    while process.state() != "T" and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return process.state() == "T"
+    return until(lambda: process.state() == "T")
 
 
 def rank_of(one: Engine) -> Process:
@@ -71,6 +76,55 @@ def test_stop_astray_stops_nobody_of_the_target(tmp_path: Path) -> None:
         assert injection.effect().proof is Proof.ABSENT
         injection.release()
         assert heal(injection.undo).ending is not Ending.FAILED
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    """One of our own, empty."""
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    roots = [line.split()[4] for line in mounts if " - cgroup2 " in line]
+    folder = Path(roots[0] if roots else "/nowhere") / f"model-probe-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup of version 2 can be made here: {error}")
+    if not (folder / "cgroup.freeze").exists():
+        folder.rmdir()
+        pytest.skip("this kernel's cgroups cannot be frozen")
+    yield folder
+    (folder / "cgroup.freeze").write_text("0")
+    deadline = time.monotonic() + 5
+    while (folder / "cgroup.procs").read_text() and time.monotonic() < deadline:
+        for pid in (folder / "cgroup.procs").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+        time.sleep(0.01)
+    folder.rmdir()
+
+
+@pytest.mark.parametrize("astray", [False, True])
+def test_freeze_freezes_a_rank_until_it_is_undone(
+    tmp_path: Path, cgroup: Path, astray: bool
+) -> None:
+    """The kernel says both; astray it says neither."""
+    with engine(tmp_path, ranks=2) as one:
+        (cgroup / "cgroup.procs").write_text(str(rank_of(one).pid))
+        assert METHODS["freeze"].preflight(one.target) == []
+        injection = METHODS["freeze"].prepare(one.target, random.Random(1), astray)
+        injection.inject()
+        frozen = until(lambda: injection.effect().proof is Proof.SEEN, 0.3 if astray else 5.0)
+        assert frozen is not astray
+        injection.release()
+        assert heal(injection.undo).ending is (Ending.MOOT if astray else Ending.HEALED)
+        assert injection.effect().proof is Proof.ABSENT
+
+
+def test_freeze_takes_no_cgroup_that_others_are_in(tmp_path: Path, cgroup: Path) -> None:
+    """They would be frozen with it."""
+    with engine(tmp_path, ranks=2) as one:
+        for process in ranks(one.target):
+            (cgroup / "cgroup.procs").write_text(str(process.pid))
+        (lack,) = METHODS["freeze"].preflight(one.target)
+        assert "shares the cgroup" in lack
 
 
 def test_a_rank_that_somebody_else_stopped_is_left_to_him(tmp_path: Path) -> None:

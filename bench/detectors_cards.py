@@ -13,7 +13,7 @@ from sidecar.collectors.nvml.device import Device
 from sidecar.collectors.nvml.inventory import Inventory
 from sidecar.collectors.nvml.protocol import CardNews, Identity, Options, XidNews
 from sidecar.signals import CollectorState, CollectorStatus
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 Span = tuple[float, float]
 IDENTITY: Identity = ("GPU-0", "00000000:00:00.0", "H100", "96.00")

@@ -17,7 +17,7 @@ from sidecar.collectors.nvml.inventory import Inventory
 from sidecar.collectors.nvml.protocol import XidNews
 from sidecar.detect.devices import LOST, MISSING, Devices
 from sidecar.detect.needs import NEEDS
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 _HOUR, _HOURS, _DAY = 3_600, 24, 86_400
 _NEVER = float("inf")

@@ -17,7 +17,7 @@ from sidecar.detect.errors import BURST, RATIO, Errors
 from sidecar.detect.streams import STUCK, Streams
 from sidecar.ledger import Tally
 from sidecar.signals import End, Leg, RequestTiming
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.streams import Streams as Followed
 from sidecar.verdicts import Outcome
 

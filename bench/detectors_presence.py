@@ -23,7 +23,7 @@ from sidecar.detect.presence import (
 )
 from sidecar.observe.engines import unavailable
 from sidecar.signals import Absence, CollectorState, CollectorStatus, Leg, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Alarm
 from sidecar.windows import LegWindow
 

@@ -18,7 +18,7 @@ from sidecar.detect.streams import STALLED, STUCK, Streams
 from sidecar.engines import canonical
 from sidecar.engines.telemetry import CLOCK
 from sidecar.signals import Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.streams import Streams as Followed
 
 _HOUR, _HOURS = 3_600, 4

@@ -21,7 +21,8 @@ from sidecar import buckets
 from sidecar.app import bind, declared_metrics, spare_garbage_collection
 from sidecar.engines import canonical
 from sidecar.signals import Leg, Sample
-from sidecar.state import Snapshot, State
+from sidecar.snapshot import Snapshot
+from sidecar.state import State
 from sidecar.testing import timing
 
 TARGET = 0.025

@@ -32,7 +32,8 @@ from sidecar.export.server import CalmServer, ImpatientProtocol, raise_descripto
 from sidecar.pipeline import Pipeline
 from sidecar.readings import gpus
 from sidecar.signals import Metric
-from sidecar.state import Plotted, Snapshot, State
+from sidecar.snapshot import Plotted, Snapshot
+from sidecar.state import State
 from sidecar.watch import Watch
 
 PLOTTED = (

@@ -18,7 +18,8 @@ import structlog
 from sidecar.collectors import Collector, Releasable
 from sidecar.observe.rules import complete
 from sidecar.signals import CollectorState
-from sidecar.state import Snapshot, State
+from sidecar.snapshot import Snapshot
+from sidecar.state import State
 from sidecar.worker import Batch, Worker
 
 PUBLISH_SECONDS = 1.0

@@ -27,7 +27,7 @@ from sidecar.detect.ensemble import Ensemble
 from sidecar.detect.retired import retired
 from sidecar.export.notify.status import STATE as OUTPUTS
 from sidecar.signals import Kind, Metric, Observation, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Alarm, Outcome, Verdict
 
 VERDICTS = Metric(

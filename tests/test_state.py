@@ -3,7 +3,8 @@
 import pytest
 
 from sidecar.signals import Absence, CollectorState, CollectorStatus, Leg, Sample
-from sidecar.state import HISTORY_SECONDS, Plotted, State
+from sidecar.snapshot import Plotted
+from sidecar.state import HISTORY_SECONDS, State
 from sidecar.testing import timing
 
 TOKENS = "modelprobe_engine_generated_tokens_total"

@@ -38,7 +38,7 @@ from sidecar.export.notify.status import STATE as OUTPUTS
 from sidecar.ledger import Tally
 from sidecar.objectives import Score
 from sidecar.signals import Absence, CollectorState, CollectorStatus, Leg, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.streams import Stall
 from sidecar.testing import wait_for
 from sidecar.verdicts import Alarm, AlarmState, MarkKind, Rule, Severity, Verdict

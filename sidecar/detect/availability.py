@@ -11,7 +11,7 @@ from sidecar.detect.recent import Recent
 from sidecar.ledger import Tally
 from sidecar.objectives import Score
 from sidecar.signals import Leg
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 _RECENT_SECONDS = 10.0
 

@@ -10,7 +10,7 @@ from sidecar.config import Settings
 from sidecar.detect.needs import NEEDS, Needs
 from sidecar.readings import gpus
 from sidecar.signals import CollectorState
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Rule, Severity, Verdict
 
 LOST = Rule(

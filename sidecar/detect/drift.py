@@ -15,7 +15,7 @@ from sidecar.drift.cusum import Cusum, Design
 from sidecar.evaluation import Change, Evaluation, Series, Standing
 from sidecar.recorder import Exceedances
 from sidecar.signals import Labels
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import count, difference, duration, percent
 from sidecar.verdicts import Alarm, AlarmState, Evidence, Mark, Rule, Severity, Verdict
 

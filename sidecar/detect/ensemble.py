@@ -12,7 +12,7 @@ import structlog
 from sidecar.config import Settings
 from sidecar.detect import detectors
 from sidecar.detect.detector import Detector, Learning
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Alarm, Mark, Verdict
 
 log = structlog.get_logger("watch")

@@ -8,7 +8,7 @@ from sidecar.config import Settings, SloSettings
 from sidecar.detect.recent import Recent
 from sidecar.ledger import Tally
 from sidecar.signals import Leg
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import count, duration, percent
 from sidecar.verdicts import Rule, Severity, Verdict
 

@@ -20,7 +20,7 @@ from sidecar.engines import canonical
 from sidecar.engines.canonical import ITL
 from sidecar.readings import engines as readings
 from sidecar.signals import Histogram
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 MINUTE_SECONDS = 60.0
 _FEWEST = 20  # tokens; a minute with fewer is idle and has no value

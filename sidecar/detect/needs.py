@@ -14,7 +14,7 @@ from sidecar.readings import gpus, xids
 from sidecar.readings.gpus import GpuReading
 from sidecar.readings.xids import Logged, Times
 from sidecar.signals import Absence, CollectorState, Labels
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Evidence, Rule, Severity, Verdict
 from sidecar.xid import UNKNOWN_GPU, Need
 

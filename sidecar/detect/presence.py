@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from sidecar.collectors import listeners
 from sidecar.config import Settings
 from sidecar.signals import Absence, CollectorState, CollectorStatus, Labels, Leg
-from sidecar.state import TARGETS, Snapshot
+from sidecar.snapshot import TARGETS, Snapshot
 from sidecar.verdicts import Rule, Severity, Verdict
 
 GATEWAY_GONE = Rule(

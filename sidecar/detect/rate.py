@@ -15,7 +15,7 @@ from sidecar.detect.level import Level
 from sidecar.detect.minutes import Minute, Minutes, Series
 from sidecar.detect.rate_words import labels_of
 from sidecar.signals import Labels
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Alarm, AlarmState, Mark, Rule, Severity, Verdict
 
 OUT_OF_BAND = Rule(

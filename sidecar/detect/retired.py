@@ -15,7 +15,7 @@ from sidecar.evaluation import ENGINE, Standing
 from sidecar.readings import engines, gpus
 from sidecar.recorder import OTHER
 from sidecar.signals import CollectorState, Labels
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Alarm, AlarmState, Outcome, Verdict
 
 _STORE = "modelprobe_drift_store_state"

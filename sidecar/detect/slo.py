@@ -12,7 +12,7 @@ from sidecar.detect.burn import CONDITIONS, Budget, Judgement
 from sidecar.detect.inputs import Refused
 from sidecar.detect.stored import Foreign, keep, recall
 from sidecar.objectives import Objective, Score
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import duration, number, percent
 from sidecar.verdicts import Evidence, Outcome, Rule, Severity, Verdict
 

@@ -11,7 +11,7 @@ from sidecar.engines import canonical
 from sidecar.readings import engines as readings
 from sidecar.readings.engines import EngineReading
 from sidecar.signals import Labels, Leg
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.streams import QUIET_LONGEST, QUIET_SECONDS, Stall
 from sidecar.units import count, duration
 from sidecar.verdicts import Rule, Severity, Verdict

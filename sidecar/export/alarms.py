@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sidecar.export.intake import MAX_LABEL_CHARACTERS
 from sidecar.signals import Kind, Labels, Metric, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Alarm, AlarmState, Severity
 
 STATE = Metric(

@@ -16,7 +16,7 @@ from sidecar.observe import coverage
 from sidecar.readings import engines as readings
 from sidecar.readings import gpus
 from sidecar.signals import CollectorStatus
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Alarm
 from sidecar.windows import LegWindow
 

@@ -24,7 +24,7 @@ from sidecar.export.negotiation import exposition_format, gzip_accepted
 from sidecar.export.page.render import FOLDER, Page
 from sidecar.export.prometheus import Exposition
 from sidecar.signals import CollectorState, Metric
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 ALIVE_SECONDS = 10.0
 _SMALL = 1024  # bytes; below, compression costs more than it saves

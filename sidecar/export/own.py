@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from sidecar.observe import coverage
 from sidecar.signals import CollectorState, CollectorStatus, Kind, Metric, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 _COLLECTOR = ("collector",)
 BUILD_INFO = Metric(

@@ -25,7 +25,7 @@ from sidecar.export.intake import Intake, Series, declarations
 from sidecar.export.negotiation import Format
 from sidecar.export.own import METRICS
 from sidecar.signals import Exemplar, Histogram, Metric, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 __all__ = ["METRICS", "Exposition"]
 

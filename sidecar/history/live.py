@@ -23,7 +23,7 @@ from sidecar.history.prometheus_names import pick
 from sidecar.history.records import Account, Flaw, Record
 from sidecar.ledger import Tally
 from sidecar.signals import Histogram, Labels, Leg, NoData, OpenRequests, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.windows import LegWindow, summarise
 
 _ENGINE = frozenset(("engine", "replica", "model", canonical.DEFINITION))

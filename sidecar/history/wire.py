@@ -12,7 +12,7 @@ from sidecar.history.records import Account, Bounds, Counted, Served
 from sidecar.ledger import Tally
 from sidecar.objectives import Objective, Score, Scores
 from sidecar.signals import End, Leg, RequestTiming
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.windows import failed
 
 _INF = float("inf")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sidecar.collectors import node
 from sidecar.readings import gpus
 from sidecar.signals import Observation
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import ago
 
 

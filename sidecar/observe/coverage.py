@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sidecar.engines import canonical as names
 from sidecar.signals import CollectorState, Kind, Leg, Metric, Sample
-from sidecar.state import WIRE_COLLECTOR, Snapshot
+from sidecar.snapshot import WIRE_COLLECTOR, Snapshot
 
 RATIO = Metric(
     "modelprobe_critical_path_coverage_ratio",

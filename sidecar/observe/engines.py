@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from sidecar.engines import canonical as names
 from sidecar.readings import engines as readings
 from sidecar.signals import Absence, Leg, Observation
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import count
 
 _ANSWERS = (Absence.HTTP_STATUS, Absence.NOT_METRICS)  # something is there

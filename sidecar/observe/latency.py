@@ -12,7 +12,7 @@ from sidecar.engines import canonical as names
 from sidecar.readings import engines as readings
 from sidecar.readings import quantiles
 from sidecar.signals import CollectorState, Leg, Observation
-from sidecar.state import WIRE_COLLECTOR, Snapshot
+from sidecar.snapshot import WIRE_COLLECTOR, Snapshot
 from sidecar.units import duration
 from sidecar.windows import LegWindow
 

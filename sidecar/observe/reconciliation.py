@@ -14,7 +14,7 @@ from sidecar.ledger import Key, Span, Tally, seen
 from sidecar.readings import engines as readings
 from sidecar.readings.ends import ABORTS
 from sidecar.signals import CollectorState, Leg, Observation
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import count
 
 _SHARE = 0.02  # of a count may differ: a request repeated, or with several choices

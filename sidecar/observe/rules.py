@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from sidecar.observe import capacity, engines, latency, reconciliation, sockets, wire
 from sidecar.signals import Observation
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 # The most telling first: the page shows them in this order, then what collectors observed.
 RULES: tuple[Callable[[Snapshot], Iterator[Observation]], ...] = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sidecar.collectors import listeners
 from sidecar.signals import Observation
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import count
 
 _FEW = 5  # connections; fewer wait for a moment only

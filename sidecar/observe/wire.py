@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sidecar.signals import CollectorState, Leg, Observation
-from sidecar.state import WIRE_COLLECTOR, Snapshot
+from sidecar.snapshot import WIRE_COLLECTOR, Snapshot
 from sidecar.units import count, duration
 from sidecar.windows import LegWindow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sidecar.engines.canonical import FINISHED
 from sidecar.readings.engines import ENGINE_COLLECTOR
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 ABORTS = frozenset({"abort", "aborted", "cancel", "cancelled", "canceled"})
 ODD = ABORTS | {"error"}

@@ -12,7 +12,7 @@ from sidecar.engines import canonical as names
 from sidecar.engines.table import Clock
 from sidecar.engines.telemetry import CLOCK
 from sidecar.signals import CollectorState, CollectorStatus, Leg, Metric, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 _READ = tuple(m.name for m in names.CANONICAL if m.name.startswith("modelprobe_engine_"))
 ENGINE_COLLECTOR = "engine:"  # collectors that read engines have names that start so

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sidecar.collectors.nvml import metrics as names
 from sidecar.signals import Sample
-from sidecar.state import Plotted, Snapshot
+from sidecar.snapshot import Plotted, Snapshot
 
 _USED = names.TABLE["memory_used"][0].name
 _TOTAL = names.TABLE["memory_total"][0].name

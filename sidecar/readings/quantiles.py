@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sidecar.engines.canonical import QUANTILE
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sidecar.collectors import kmsg
 from sidecar.collectors.nvml import metrics as nvml
 from sidecar.signals import CollectorState, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.xid import CODES, Need
 
 _WELL = (CollectorState.FIRING, CollectorState.ATTACHED)

@@ -15,7 +15,8 @@ from sidecar.engines.table import Role
 from sidecar.engines.telemetry import STATE
 from sidecar.export import api
 from sidecar.signals import Histogram, NoData, Observation
-from sidecar.state import Plotted, State
+from sidecar.snapshot import Plotted
+from sidecar.state import State
 from tests.collectors.scraping import collect, label, opened, samples, total
 from tests.engines.serve import answering, in_turn, server
 

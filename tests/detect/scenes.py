@@ -10,7 +10,7 @@ from sidecar.engines import canonical
 from sidecar.engines.telemetry import CLOCK
 from sidecar.ledger import Tally
 from sidecar.signals import CollectorState, CollectorStatus, Leg, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.streams import Stall
 from sidecar.verdicts import Outcome, Verdict
 from tests.export import made

@@ -8,7 +8,7 @@ from sidecar.collectors.nvml.protocol import STATES, CardNews, XidNews
 from sidecar.detect.devices import CAPACITY, LOST, MISSING, NEEDS, Devices
 from sidecar.observe.rules import complete
 from sidecar.signals import Absence, CollectorState, CollectorStatus, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Outcome, Severity, Verdict
 from tests.detect.scenes import FAIL, PASS, UNKNOWN, judge, outcome, snap, status
 from tests.export import made

@@ -9,7 +9,7 @@ import pytest
 from sidecar.detect.drift import DRIFT, JUMP, SPECIFIED, Drift
 from sidecar.evaluation import Change, Evaluation, Ks, Series, Standing, Tail
 from sidecar.recorder import Exceedances
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Alarm, AlarmState
 from tests.detect.scenes import FAIL, PASS, UNKNOWN, judge, outcome, snap
 from tests.export import made

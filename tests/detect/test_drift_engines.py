@@ -21,7 +21,8 @@ from sidecar.export import api
 from sidecar.export.page.drift import table
 from sidecar.recorder import Slot
 from sidecar.signals import Sample
-from sidecar.state import Snapshot, State
+from sidecar.snapshot import Snapshot
+from sidecar.state import State
 from sidecar.verdicts import Alarm, AlarmState, Outcome, Severity
 from tests.detect.scenes import FAIL, PASS, UNKNOWN, judge, outcome, snap
 from tests.drift.engines import TGI_DURATION, VLLM_TTFT, hour, judged, known, lognormal

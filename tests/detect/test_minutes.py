@@ -7,7 +7,8 @@ from sidecar.detect.minutes import Minute, Minutes, Series
 from sidecar.engines import canonical
 from sidecar.ledger import Tally
 from sidecar.signals import CollectorState, End, Histogram, Leg, OpenRequests, Sample
-from sidecar.state import Snapshot, State
+from sidecar.snapshot import Snapshot
+from sidecar.state import State
 from sidecar.testing import timing
 from tests.detect.scenes import blind, engine, snap
 from tests.export import made

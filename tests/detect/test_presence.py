@@ -15,7 +15,7 @@ from sidecar.detect.presence import (
     from_settings,
 )
 from sidecar.signals import Absence, CollectorState, CollectorStatus, Leg, Observation
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Outcome, Verdict
 from tests.detect.scenes import FAIL, PASS, UNKNOWN, judge, outcome, port, snap, status
 from tests.export import made

@@ -18,7 +18,7 @@ from sidecar.config import RateSettings, TargetSettings
 from sidecar.detect.rate import OUT_OF_BAND, Rate
 from sidecar.ledger import Tally
 from sidecar.signals import Absence, Leg
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import AlarmState
 from sidecar.worker import Worker
 from tests.detect.scenes import snap

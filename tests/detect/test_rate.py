@@ -18,7 +18,7 @@ from sidecar.detect.rate import DOWN, OUT_OF_BAND, SHIFTED, Rate
 from sidecar.detect.stored import keep
 from sidecar.ledger import Tally
 from sidecar.signals import Leg
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Alarm, AlarmState, Mark, MarkKind, Outcome, Verdict
 from tests.detect.scenes import FAIL, PASS, UNKNOWN, blind, snap
 from tests.export import made

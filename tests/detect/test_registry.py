@@ -15,7 +15,7 @@ from sidecar.config import ObjectiveSettings, Settings, SloSettings, TargetSetti
 from sidecar.detect import DETECTORS, detectors, rules
 from sidecar.detect.detector import Detector
 from sidecar.signals import Absence, Leg, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Outcome, Rule, Severity
 from tests.detect.scenes import blind, judge, port, snap, status
 from tests.export import made

@@ -5,7 +5,7 @@ import pytest
 from sidecar.detect.streams import STALLED, STUCK, Streams
 from sidecar.ledger import Tally
 from sidecar.signals import Absence, Leg, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.streams import Stall
 from sidecar.verdicts import Outcome
 from tests.detect.scenes import FAIL, PASS, UNKNOWN, blind, engine, judge, outcome, snap

@@ -20,7 +20,7 @@ from sidecar.signals import (
     Leg,
     Sample,
 )
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.windows import LegWindow
 
 AT = 1_790_000_000.0

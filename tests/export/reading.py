@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families as text
 from sidecar.export.negotiation import Format
 from sidecar.export.prometheus import Exposition
 from sidecar.signals import Kind, Metric
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from tests.export import made
 
 BOTH = pytest.mark.parametrize("form", list(Format), ids=lambda form: form.name.lower())

@@ -15,7 +15,7 @@ from sidecar.export.negotiation import Format
 from sidecar.export.own import REJECTED
 from sidecar.export.page.render import FOLDER
 from sidecar.signals import Labels
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.verdicts import Alarm, AlarmState, Evidence, Mark, MarkKind, Severity
 from tests.export import made
 from tests.export.reading import BOTH, scrape, values

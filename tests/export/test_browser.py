@@ -17,7 +17,7 @@ from selenium.webdriver.common.keys import Keys
 
 from sidecar.export.http import build_app
 from sidecar.signals import Leg
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.testing import wait_for
 from tests.export import made
 

@@ -8,7 +8,7 @@ from sidecar.collectors.nvml import metrics
 from sidecar.export.page.cards import cards
 from sidecar.readings import gpus
 from sidecar.signals import Leg, Metric, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from tests.export import made
 from tests.export.test_page import show
 

@@ -15,7 +15,7 @@ from sidecar.export.intake import MAX_LABEL_CHARACTERS, safe_label
 from sidecar.export.negotiation import Format
 from sidecar.export.prometheus import Exposition
 from sidecar.signals import Exemplar, Kind, Metric, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from tests.export import made
 from tests.export.reading import BOTH, GAUGE, parse, scrape, values
 

@@ -11,7 +11,7 @@ import pytest
 
 from sidecar.export.page.render import Page
 from sidecar.signals import CollectorState, Leg
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from tests.export import made
 
 PAGE = Page("0.1.0")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sidecar.engines import canonical as names
 from sidecar.ledger import Key, Ledger, Span, Tally
 from sidecar.signals import CollectorState, CollectorStatus, Leg
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from tests.export import made
 
 Times = npt.NDArray[np.float64]

@@ -7,7 +7,7 @@ import pytest
 from sidecar.engines import canonical as names
 from sidecar.observe.coverage import COVERED, RATIO, covered, samples
 from sidecar.signals import Absence, CollectorState, CollectorStatus, Leg, Metric, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from tests.export import made
 
 BOTH = (Leg.DOWNSTREAM, Leg.UPSTREAM)

@@ -9,7 +9,7 @@ import pytest
 from sidecar.engines import canonical as names
 from sidecar.observe.engines import imbalance, observe, unavailable
 from sidecar.signals import Absence, CollectorState, Labels, Leg, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from tests.engines.reading import translated
 from tests.engines.test_field_cases import FC01_A
 from tests.export import made

@@ -9,7 +9,7 @@ import pytest
 from sidecar.engines import canonical as names
 from sidecar.observe.latency import observe
 from sidecar.signals import Absence, CollectorState, Histogram, Labels, Leg, Metric, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from tests.export import made
 
 INF = float("inf")

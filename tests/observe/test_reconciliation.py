@@ -22,7 +22,8 @@ from sidecar.signals import (
     OpenRequests,
     Sample,
 )
-from sidecar.state import Plotted, Snapshot, State
+from sidecar.snapshot import Plotted, Snapshot
+from sidecar.state import State
 from sidecar.testing import timing
 from tests.export import made
 from tests.observe.minutes import ABORT, STOP, TOKENS, Engine, Wire, events, snapshot, snapshots

@@ -9,7 +9,7 @@ from sidecar.collectors.nvml import metrics as gpu_metrics
 from sidecar.observe.rules import observe as observations
 from sidecar.observe.wire import failing, lumps
 from sidecar.signals import Leg, Sample
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.windows import LegWindow
 from tests.export import made
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sidecar.export.alarms import ordered, subject
 from sidecar.export.intake import safe_label
 from sidecar.export.page.sentences import capital
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import ago, count, duration, number
 from sidecar.verdicts import Alarm, AlarmState, Mark
 

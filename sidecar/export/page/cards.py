@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sidecar.export.intake import safe_label
 from sidecar.readings.gpus import GpuReading, read
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import NOTHING, gibibytes, number, percent
 
 _MEMORY_WORDS = {

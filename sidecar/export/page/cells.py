@@ -9,7 +9,7 @@ from sidecar.engines import canonical
 from sidecar.readings import ends, quantiles
 from sidecar.readings import engines as readings
 from sidecar.signals import CollectorState, Leg
-from sidecar.state import WIRE_COLLECTOR, Snapshot
+from sidecar.snapshot import WIRE_COLLECTOR, Snapshot
 from sidecar.traffic import WINDOW_SECONDS
 from sidecar.units import NOTHING, duration, interval, number, percent
 from sidecar.windows import LegWindow

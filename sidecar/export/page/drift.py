@@ -9,7 +9,7 @@ from sidecar.evaluation import ENGINE, Change, Evaluation, Standing
 from sidecar.export.intake import safe_label
 from sidecar.export.page.sentences import capital
 from sidecar.loghist import HIGHEST
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import difference, duration
 
 _SHOWN = 12

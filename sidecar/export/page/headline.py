@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sidecar.export.page.cells import Cell, Engines, Wire, none
 from sidecar.signals import Leg
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import difference, duration, number
 from sidecar.windows import LegWindow
 

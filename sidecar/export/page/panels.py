@@ -10,7 +10,7 @@ from sidecar.export.page.cells import engine_silence, wire_silence
 from sidecar.export.page.plot import Plot, Series, Span, plot, span_of, top_of
 from sidecar.readings import gpus
 from sidecar.signals import Leg
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import duration, gibibytes, number, percent
 
 _GIB = 2.0**30

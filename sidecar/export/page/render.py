@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sidecar.export.page.plot import HEIGHT, WIDTH
 from sidecar.export.page.view import view
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 
 FOLDER = Path(__file__).parent
 REFRESH_SECONDS = 2

@@ -15,7 +15,7 @@ from sidecar.export.page.plot import Plot, Span
 from sidecar.export.page.sentences import sentences
 from sidecar.observe.coverage import covered
 from sidecar.signals import CollectorState, CollectorStatus, Leg
-from sidecar.state import Snapshot
+from sidecar.snapshot import Snapshot
 from sidecar.units import ago
 
 STALE_SECONDS = 10.0

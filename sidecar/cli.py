@@ -37,7 +37,10 @@ Listen = Annotated[
 # Other distributions add their commands under this name, as model-probe-chaos does.
 _GROUP = "model_probe.commands"
 for _found in sorted(entry_points(group=_GROUP), key=lambda point: point.name):
-    cli.add_typer(_found.load(), name=_found.name)
+    try:
+        cli.add_typer(_found.load(), name=_found.name)
+    except (ImportError, AttributeError) as _error:  # what is broken there is not broken here
+        typer.echo(f"model-probe: no command {_found.name}: {_error}; reinstall it", err=True)
 
 
 def _refuse(error: ConfigError) -> NoReturn:

@@ -128,6 +128,17 @@ def list_faults(
 
 
 @chaos.command()
+def library() -> None:
+    """Print the path of the interposer for this machine, to preload or to copy into a pod."""
+    from chaos.interposer.library import library as found
+
+    try:
+        typer.echo(found())
+    except (Refused, OSError) as error:
+        refuse(error)
+
+
+@chaos.command()
 def recover(
     state: State = None,
     write_off: Annotated[

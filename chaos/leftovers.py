@@ -12,10 +12,11 @@ NOTABLE = 1 << 20  # bytes
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """Who had memory on which devices before; empty where NVML does not say."""
+    """Who had memory on which devices before; ``unlooked`` is why that is not known."""
 
     devices: tuple[str, ...]
     strangers: frozenset[int]
+    unlooked: str = ""
 
     @classmethod
     def before(cls, target: Target) -> Leftovers:
@@ -23,9 +24,11 @@ class Leftovers:
         try:
             own = {process.pid for process in target.members()}
             found = nvml.devices(sorted(own))
-            return cls(tuple(found), frozenset(nvml.holders(found)) - own if found else frozenset())
-        except (Refused, nvml.Unavailable):
-            return cls((), frozenset())
+            if not found:
+                return cls((), frozenset(), "NVML shows no device on which the target has memory")
+            return cls(tuple(found), frozenset(nvml.holders(found)) - own)
+        except (Refused, nvml.Unavailable) as error:
+            return cls((), frozenset(), str(error))
 
     def after(self, target: Target) -> str:
         """A sentence on processes that are not the target's and hold memory now; empty if none."""

@@ -28,5 +28,13 @@ def show(target: str, environment: str) -> None:
                     style="dim",
                 )
             )
-            for lack in method.preflight(aimed) if aimed else ():
-                console.print(Text(f"    not here: {printable(lack)}", style="yellow"))
+            if aimed is not None:
+                _there(console, method.preflight(aimed))
+
+
+def _there(console: Console, lacks: list[str]) -> None:
+    """What can be told of a method at a target without trying it."""
+    for lack in dict.fromkeys(lacks):
+        console.print(Text(f"    not here: {printable(lack)}", style="yellow"), soft_wrap=True)
+    if not lacks:
+        console.print(Text("    ready there", style="green"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.processes import Process, listener, tree
-from chaos.procfs import environ
+from chaos.procfs import environ, listening
 
 CONSENT = "MODELPROBE_CHAOS_TARGET"
 PAGE = "MODELPROBE_CHAOS_PAGE"
@@ -46,8 +46,8 @@ class Target:
             raise Refused("no environment named: say --environment staging, or what it is called")
         if live(environment):
             raise Refused(
-                f"environment {environment!r} is a production one by its name; "
-                "nothing is ever injected there"
+                f"environment {environment!r} has a word of production in its name; nothing is "
+                "injected there, and a staging environment needs a name without"
             )
         return cls(name, environment, proc)
 
@@ -55,14 +55,13 @@ class Target:
         """The engine's own process; raises ``Gone``, or ``Refused`` when it did not agree."""
         kind, _, number = self.name.partition(":")
         pid = int(number) if kind == "pid" else listener(int(number), self.proc)
-        where = "listens there" if kind == "port" else "process of that number"
         if pid is None:
-            raise Gone(f"target {self.name}: nobody {where} now")
+            raise Gone(self._nobody())
         try:
             found = Process.from_pid(pid, self.proc)
             said = environ(pid, self.proc).get(CONSENT)
         except ProcessLookupError:
-            raise Gone(f"target {self.name}: nobody {where} now") from None
+            raise Gone(self._nobody()) from None
         except PermissionError:
             raise Refused(
                 f"target {self.name} (pid {pid}): its environment cannot be read, so it cannot be "
@@ -70,6 +69,17 @@ class Target:
             ) from None
         self._agreed(pid, said)
         return found
+
+    def _nobody(self) -> str:
+        kind, _, number = self.name.partition(":")
+        if kind == "pid":
+            return f"target {self.name}: there is no such process now"
+        if listening(int(number), self.proc):
+            return (
+                f"target {self.name}: somebody listens there whose process cannot be seen; run "
+                "this as the same user or as root, in the same PID namespace"
+            )
+        return f"target {self.name}: nobody listens there now, at loopback or at every address"
 
     def _agreed(self, pid: int, said: str | None) -> None:
         if said is None:

@@ -130,7 +130,8 @@ class Run:
     ``effect`` is T1, when the effect was first seen; ``healed`` when the undo was over; ``watched``
     how long the run was looked at, which censors a recovery that did not come. ``places`` begins
     with the one that decides: the engine's own when it was watched, else the users'. ``blind`` is
-    why the sidecar's alarms could not be seen, empty when they could.
+    why the sidecar's alarms could not be seen, ``unlooked`` why the devices' memory could not,
+    empty when they could. ``settings`` is how it was asked for, for people.
     """
 
     id: str
@@ -156,6 +157,8 @@ class Run:
     detected: tuple[Detected, ...] = ()
     left_behind: str = ""
     blind: str = ""
+    unlooked: str = ""
+    settings: str = ""
 
     @property
     def time_to_recover(self) -> float | None:

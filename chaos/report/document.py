@@ -45,6 +45,8 @@ def plain(summary: Summary) -> Plain:
             {"id": one.id, "fault": one.fault, "target": one.target, "text": one.text}
             for one in summary.left
         ],
+        "left_behind_unlooked": summary.unlooked or None,
+        "settings": list(summary.settings),
         "notes": list(summary.notes),
     }
 

@@ -108,9 +108,15 @@ def _verdict(summary: Summary) -> str:
         return f"{count(len(summary.left), 'run')} left something behind: see to it by hand"
     if summary.controls.wrong:
         return "A control run counted as injected: the proofs of effect prove nothing here"
-    proven = sum(one.proven for one in summary.faults)
-    lasting = f"; {away} did not recover" if (away := _away(summary)) else ""
-    return f"{count(proven, 'run')} with proof of effect{lasting}; nothing was left behind"
+    rates = [one.recovery for one in summary.faults if one.recovery]
+    hits, n = sum(rate.hits for rate in rates), sum(rate.n for rate in rates)
+    away = f"{hits:,} of {count(n, 'run')} with proof of effect recovered"
+    if not n:
+        away = "No run that counts in a rate of recovery"
+    left = "nothing was left behind"
+    if summary.unlooked:
+        left = "whether device memory was left behind was not looked at"
+    return f"{away}; {left}"
 
 
 def _away(summary: Summary) -> int:
@@ -123,7 +129,8 @@ def _tone(summary: Summary) -> str:
     if summary.left or summary.controls.wrong:
         return "alarming"
     proven = any(one.proven for one in summary.faults)
-    return "calm" if proven and not _away(summary) else "plain"
+    well = proven and not _away(summary) and not summary.unlooked
+    return "calm" if well else "plain"
 
 
 def _card(at: int, one: Figures) -> Card:

@@ -15,6 +15,7 @@ from chaos.report.page import render
 from chaos.report.summarising import notes, summarise
 from chaos.report.summary import Summary
 from chaos.report.terminal import show
+from chaos.target import Refused
 
 
 def summary_of(file: Path) -> Summary:
@@ -36,8 +37,15 @@ def report(campaign: str, state: Path | None, as_json: bool, html: Path | None) 
     else:
         show(console, summary)
     if html is not None:
-        part = html.with_name(f".{html.name}.{os.getpid()}")
-        part.write_bytes(render(summary))
-        part.replace(html)
+        _write(html, render(summary))
         if not as_json:
-            console.print(Text(f"page      {html}"))
+            console.print(Text(f"page      {html}"), soft_wrap=True)
+
+
+def _write(path: Path, page: bytes) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_bytes(page)
+        part.replace(path)
+    except OSError as error:
+        raise Refused(f"--html {path}: {error.strerror or error}; name a file elsewhere") from None

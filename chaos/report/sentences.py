@@ -36,7 +36,7 @@ def rate(one: Figures) -> str:
         seen = count(one.proven, "proven run") if one.proven else "in no run was it seen"
         return f"recovery not applicable: a message leaves nothing to recover from ({seen})"
     if one.recovery.rate is None:
-        return "no recovery rate: in no run was the effect proven"
+        return "no recovery rate: no run that counts"
     found = one.recovery
     inside = f"Wilson {words.bounds(found.wilson)}, Clopper–Pearson {words.bounds(found.clopper)}"
     return f"recovered {words.of(found)} = {words.ratio(found.rate)} ({inside})"
@@ -66,8 +66,6 @@ def about(one: Figures) -> Iterator[str]:
         if found.share.hits:
             text += f" ({words.bounds(found.share.wilson)}): {counted(found.rules)}"
         yield text
-    if one.expects:
-        yield f"cause {words.listed(one.expects)}"
     if one.recover is not None and one.recover.censored:
         yield f"{count(one.recover.censored, 'run')} did not recover while watched (censored)"
     if one.unseen:
@@ -152,4 +150,6 @@ def header(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "campaign", words.listed(summary.campaigns)
         yield "seed", words.listed(str(seed) for seed in summary.seeds)
         yield "target", words.listed(summary.targets)
+    for settings in summary.settings:
+        yield "settings", words.plain(settings)
     yield "version", words.plain(summary.version)

@@ -49,6 +49,8 @@ def summarise(runs: Iterable[Run], notes: Sequence[str] = ()) -> Summary:
         left=tuple(left for run in every if (left := _left(run))),
         runs=tuple(every),
         notes=tuple(notes),
+        unlooked=next((run.unlooked for run in every if run.unlooked), ""),
+        settings=tuple(dict.fromkeys(run.settings for run in every if run.settings)),
     )
 
 
@@ -56,7 +58,8 @@ def notes(results: Results) -> tuple[str, ...]:
     """What was wrong with a file of results, a sentence without its full stop each."""
     found = [f"line {flaw.line} is left out: {flaw.why}" for flaw in results.flaws]
     if results.superseded:
-        found.append(f"{results.superseded} lines were replaced by later ones of the same run")
+        many = "1 line was" if results.superseded == 1 else f"{results.superseded} lines were"
+        found.append(f"{many} replaced by later ones of the same run, which had come to nothing")
     return tuple(found)
 
 

@@ -132,7 +132,8 @@ class Controls:
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Everything. ``first`` and ``last`` are Unix seconds, None without a run. ``notes`` say what
-    was wrong with the file of results.
+    was wrong with the file of results, ``unlooked`` why nobody looked for device memory that was
+    left behind (of some run), ``settings`` how the runs were asked for.
     """
 
     version: str
@@ -148,3 +149,5 @@ class Summary:
     left: tuple[Left, ...]
     runs: tuple[Run, ...]
     notes: tuple[str, ...] = ()
+    unlooked: str = ""
+    settings: tuple[str, ...] = ()

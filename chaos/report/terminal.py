@@ -60,7 +60,11 @@ def _fault(console: Console, one: Figures) -> None:
 
 def _left(console: Console, summary: Summary) -> None:
     if not summary.left:
-        console.print(Text("Nothing was left behind.", style="green"))
+        if summary.unlooked:
+            why = f"Device memory was not looked at: {words.plain(summary.unlooked)}"
+            console.print(Text(why, style="yellow"))
+        else:
+            console.print(Text("Nothing was left behind.", style="green"))
         return
     many = count(len(summary.left), "run")
     console.print(Text(f"LEFT BEHIND by {many}; see to it by hand:", style="bold red"))

@@ -239,9 +239,9 @@ def test_a_row_of_a_message_says_whether_it_was_detected() -> None:
 @pytest.mark.parametrize(
     ("runs", "tone", "words"),
     [
-        ([run(1)], "calm", "1 run with proof of effect; nothing was left behind"),
-        ([run(1), stuck(2)], "plain", "1 did not recover"),
-        ([without_proof(1)], "plain", "0 runs with proof"),
+        ([run(1)], "calm", "1 of 1 run with proof of effect recovered; nothing was left behind"),
+        ([run(1), stuck(2)], "plain", "1 of 2 runs with proof of effect recovered"),
+        ([without_proof(1)], "plain", "No run that counts"),
         ([], "plain", "nothing to report"),
         ([run(1, healing=Healing(Ending.FAILED, "x"))], "alarming", "by hand"),
         ([run(1), run(2, kind=Kind.CONTROL)], "alarming", "prove nothing"),

@@ -98,7 +98,7 @@ def test_a_wrong_control_is_loud() -> None:
     ("runs", "words"),
     [
         ([], "there is nothing to report"),
-        ([without_proof(1)], "no recovery rate: in no run was the effect proven"),
+        ([without_proof(1)], "no recovery rate: no run that counts"),
         ([stuck(1), stuck(2)], "not reached"),
         ([run(1)], "too few"),
         ([run(1)], "no sham run that a sidecar watched: false alarms are not known"),

@@ -129,7 +129,7 @@ def test_what_does_not_come_back_is_repaired_by_the_given_command(tmp_path: Path
         ).play()
     )
     assert mark.exists()
-    assert len(experiment.played) == 3
+    assert len(experiment.played) == len(FAULTS)
 
 
 @pytest.mark.parametrize("name", FAULTS)

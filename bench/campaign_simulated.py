@@ -83,8 +83,8 @@ def judged(probes: list[Probe]) -> Outcome:
         settled = (at if settled is None else settled) if well else None
         if settled is not None and at - settled >= SETTLE:
             break
-    place = judging.watched("engine", _known(probes, at), 0.0, USUAL, PERIOD)
-    return judging.outcome(replace(_RUN, watched=at), (place,), stopped=False)[0]
+    well = judging.recovered(_known(probes, at), HOLD, USUAL) is not None
+    return judging.outcome(replace(_RUN, watched=at), () if well else ("engine",), stopped=False)[0]
 
 
 def _known(probes: list[Probe], at: float) -> list[Probe]:

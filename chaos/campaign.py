@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from chaos import results
-from chaos.experiment import Experiment, Order
-from chaos.faults.fault import Fault, Method
+from chaos.experiment import Experiment
+from chaos.fault import Fault, Method
+from chaos.ordering import Order
 from chaos.target import Refused
 from chaos.vocabulary import Ending, Kind, Outcome, Run
 
@@ -77,9 +81,17 @@ class Campaign:
         todo = remaining(orders(self._wanted), self._done())
         unsteady = 0
         for left, order in zip(range(len(todo) - 1, -1, -1), todo, strict=True):
-            run = await self._experiment.run(self._wanted.name, order)
-            await asyncio.to_thread(results.write, self._file, run)
-            self._said(run, left)
+            try:
+                run = await self._experiment.run(self._wanted.name, order)
+            except Refused as error:
+                if order is todo[0]:
+                    raise
+                return Ended.ABORTED, str(error)  # there are runs to report
+            self._said(run, left)  # first: it may be all that remains of it
+            try:
+                await asyncio.to_thread(results.write, self._file, run)
+            except results.Unusable as error:
+                return Ended.ABORTED, f"run {run.id} is not kept, and none follows: {error}"
             if self._experiment.stop.is_set():
                 return Ended.INTERRUPTED, "stopped by a signal; all that was injected is undone"
             if run.healing is not None and run.healing.ending is Ending.FAILED:
@@ -87,7 +99,10 @@ class Campaign:
             unsteady = unsteady + 1 if run.outcome is Outcome.INCONCLUSIVE else 0
             bad = run.outcome in (Outcome.INCONCLUSIVE, Outcome.NOT_RECOVERED)
             if bad and self._mend is not None:
-                await self._mend()
+                try:
+                    await self._mend()
+                except OSError as error:
+                    return Ended.ABORTED, f"--repair: {error}"
             if unsteady >= UNSTEADY:
                 return Ended.ABORTED, f"{unsteady} runs in a row came to nothing: {run.reason}"
         return Ended.COMPLETED, ""
@@ -99,12 +114,19 @@ class Campaign:
 
 
 async def repair(*command: str) -> None:
-    """What the operator would do to a service that did not come back by itself."""
-    process = await asyncio.create_subprocess_exec(*command, stdin=subprocess.DEVNULL)
+    """What the operator would do to a service that did not come back by itself. OSError when it
+    cannot be started.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is meant for us, and its children end with it
+    )
     try:
         await asyncio.wait_for(process.wait(), REPAIR_SECONDS)
     except TimeoutError:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
 
 

@@ -9,74 +9,26 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic, time
-from typing import Protocol
 
 from chaos import judging
-from chaos.faults.fault import Fault, Injection, Method
+from chaos.fault import Injection
 from chaos.leftovers import Leftovers
+from chaos.loosing import WRONG, Loosing
+from chaos.ordering import Keeper, Order, Patience, Unwatched
 from chaos.probing import Prober
 from chaos.sight import Sight
-from chaos.target import Gone, Target
-from chaos.undo import Undo
-from chaos.vocabulary import Effect, Healing, Kind, Outcome, Proof, Run
+from chaos.target import Gone, Refused, Target
+from chaos.vocabulary import Effect, Kind, Outcome, Proof, Run
 from chaos.watching import Watching
 
-BEAT = 0.02  # seconds between two renewals and looks; the effect's time is known so well
+__all__ = ["Experiment", "Keeper", "Order", "Patience", "Unwatched"]
+
 LOOK = 0.1  # seconds between two judgements of recovery
-
-
-class Unwatched(Exception):
-    """Nobody would undo the fault if we died, or the journal cannot be kept."""
-
-
-class Keeper(Protocol):
-    """Whoever sees to it that what is injected is undone, if we are not there to do it."""
-
-    def planned(self, order: Order, target: Target, undo: Undo, seconds: float) -> None:
-        """Returns once it is on disk and watched over; raises ``Unwatched``, or ``Refused`` while
-        something of an earlier run still stands there.
-        """
-
-    def injected(self, run: str) -> None:
-        """It is loose; raises ``Unwatched``."""
-
-    def proven(self, run: str, effect: Effect) -> None:
-        """It took hold; raises ``Unwatched``."""
-
-    def heal(self, run: str, undo: Undo) -> Healing:
-        """Undoes it, and writes down how that went."""
-
-    def check(self) -> None:
-        """Raises ``Unwatched``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What one run is to be; the campaign's ``seed`` and its number decide all of its choices."""
-
-    id: str
-    number: int
-    fault: Fault
-    method: Method
-    kind: Kind
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """Seconds: for a steady service before the fault, for its effect, how long it lasts (None: as
-    its method says), all of a run after arming, how long a service that has recovered is still
-    looked at, for a relapse and for late alarms, and how long a sham is.
-    """
-
-    steady: float = 60.0
-    effect: float = 10.0
-    hold: float | None = None
-    most: float = 120.0
-    settle: float = 2.0
-    sham: float = 10.0
+# Seconds for which we may come too late: who was stopped himself, or kept from his work, has asked
+# nobody meanwhile, and what he then says of a service is not so.
+STALL = 1.0
 
 
 class Experiment:
@@ -94,6 +46,8 @@ class Experiment:
         self._target, self._sight, self._keeper = target, sight, keeper
         self._patience, self._clock = patience, clock
         self._watching = Watching(probers, clock)
+        self._loosing = Loosing(keeper, patience, clock, self._stopped)
+        self._stall = 0.0
         self.stop = asyncio.Event()
 
     async def run(self, campaign: str, order: Order) -> Run:
@@ -102,11 +56,14 @@ class Experiment:
         if not await self._steady():
             return replace(empty, reason=self._unsteady())
         self._watching.learn()
+        self._sight.forget(self._clock())
         try:
             return await self._attempt(empty, order)
         except Gone as gone:
             return replace(empty, reason=str(gone))
-        except (OSError, RuntimeError, Unwatched) as error:  # undone by now, as far as it was done
+        except Refused:
+            raise
+        except WRONG as error:  # nothing was injected
             return replace(empty, reason=f"could not be injected: {error}"[:500])
 
     def _empty(self, campaign: str, order: Order) -> Run:
@@ -142,84 +99,81 @@ class Experiment:
         return f"not steady before the fault, as seen from {' and '.join(bad)}"
 
     async def _stopped(self, seconds: float) -> bool:
+        due = self._clock() + seconds
         with suppress(TimeoutError):
             await asyncio.wait_for(self.stop.wait(), seconds)
+        self._stall = max(self._stall, self._clock() - due)
         return self.stop.is_set()
 
     async def _attempt(self, empty: Run, order: Order) -> Run:
-        choices = f"{order.seed} {order.number}"
-        rng = random.Random(choices)  # noqa: S311  choices that can be repeated
-        leftovers = await asyncio.to_thread(Leftovers.before, self._target)
-        astray = order.kind is Kind.CONTROL
-        injection = None
-        if order.kind is not Kind.SHAM:
-            injection = order.method.prepare(self._target, rng, astray)
-            longest = self._patience.effect + self._lasts(order)
-            self._keeper.planned(order, self._target, injection.undo, longest)
-        start, began = self._clock(), time()
-        found = replace(empty, started_unix=began)
-        if injection is None:
-            await self._hold(order, None, start)
-            found = replace(found, proof=Effect(Proof.ABSENT, "a sham: nothing was injected"))
-        else:
-            found = await self._loose(found, order, injection, start)
-        await self._watch(start, found)
-        found = self._judged(replace(found, watched=self._clock() - start), start)
+        # In threads: NVML and a /proc of thousands take longer than an answer does.
+        learned = self._clock()
+        leftovers, injection = await asyncio.to_thread(self._prepared, order)
+        if self.stop.is_set():
+            return replace(empty, reason="interrupted before the fault")
+        if bad := self._watching.failed(learned):
+            return replace(empty, reason=f"failed just before the fault, as seen from {bad}")
+        if injection is not None:
+            longest = self._patience.effect + self._patience.lasts(order)
+            plan = (order, self._target, injection.undo, longest)
+            await asyncio.to_thread(self._keeper.planned, *plan)
+        start, self._stall = self._clock(), 0.0
+        found, wrong = await self._played(
+            replace(empty, started_unix=time()), order, injection, start
+        )
+        if not wrong:
+            await self._watch(start, found)
+        if self._stall > STALL:
+            wrong = wrong or f"this injector itself stood still for {self._stall:.1f} s"
+        found = self._judged(replace(found, watched=self._clock() - start), start, wrong)
         return replace(found, left_behind=await asyncio.to_thread(leftovers.after, self._target))
 
-    async def _loose(self, run: Run, order: Order, injection: Injection, start: float) -> Run:
-        """Injects, proves, holds; undoes whatever happens meanwhile."""
-        try:
-            injection.inject()
-            self._keeper.injected(run.id)
-            at, proof = await self._hold(order, injection, start)
-        finally:
-            try:
-                injection.release()
-            finally:
-                healing = await asyncio.to_thread(self._keeper.heal, run.id, injection.undo)
-        healed = self._clock() - start
-        return replace(run, effect=at, proof=proof, healing=healing, healed=healed)
+    async def _played(
+        self, run: Run, order: Order, injection: Injection | None, start: float
+    ) -> tuple[Run, str]:
+        """The fault from its beginning to its end, and what went wrong in it."""
+        if injection is None:
+            await self._stopped(self._patience.sham)
+            return replace(run, proof=Effect(Proof.ABSENT, "a sham: nothing was injected")), ""
+        loose = await self._loosing.play(order, injection, start)
+        found = replace(
+            run,
+            effect=loose.effect,
+            proof=loose.proof,
+            healing=loose.healing,
+            healed=loose.healed,
+        )
+        return found, loose.wrong
 
-    async def _hold(
-        self, order: Order, injection: Injection | None, start: float
-    ) -> tuple[float | None, Effect]:
-        """Until the effect was seen and has lasted, or could not be seen in time."""
-        hold = self._lasts(order)
-        seen, proof = None, Effect(Proof.UNKNOWN, "never looked")
-        deadline = start + (self._patience.sham if injection is None else self._patience.effect)
-        while self._clock() < deadline and not await self._stopped(BEAT):
-            if injection is None:
-                continue
-            self._keeper.check()
-            injection.keep()
-            latest = injection.effect()
-            if seen is None or latest.proof is Proof.SEEN:
-                proof = latest
-            if seen is None and latest.proof is Proof.SEEN:
-                now = self._clock()
-                seen, deadline = now - start, now + hold
-                self._keeper.proven(order.id, proof)
-        return seen, proof
-
-    def _lasts(self, order: Order) -> float:
-        hold = self._patience.hold
-        return order.method.hold_seconds if hold is None else hold
+    def _prepared(self, order: Order) -> tuple[Leftovers, Injection | None]:
+        leftovers = Leftovers.before(self._target)
+        if order.kind is Kind.SHAM:
+            return leftovers, None
+        choices = f"{order.seed} {order.number}"
+        rng = random.Random(choices)  # noqa: S311  choices that can be repeated
+        astray = order.kind is Kind.CONTROL
+        return leftovers, order.method.prepare(self._target, rng, astray)
 
     async def _watch(self, start: float, run: Run) -> None:
         """Until every place has been well since the fault's end, or the time is over."""
-        since = max(run.effect or 0.0, run.healed or 0.0)
         deadline = start + self._patience.most
         settled: float | None = None
         while self._clock() < deadline and not await self._stopped(LOOK):
-            well = run.effect is None or self._watching.well(start, since)
+            well = not self._unwell(start, run)
             settled = (settled or self._clock()) if well else None
             if settled is not None and self._clock() - settled >= self._patience.settle:
                 return
 
-    def _judged(self, run: Run, start: float) -> Run:
+    def _unwell(self, start: float, run: Run) -> list[str]:
+        """The places that have not been seen to be well since the fault's end."""
+        if run.effect is None:
+            return []
+        return self._watching.unwell(start, max(run.effect, run.healed or 0.0))
+
+    def _judged(self, run: Run, start: float, wrong: str) -> Run:
         places = self._watching.places(start, run.effect)
-        detected = self._sight.since(start)
-        outcome, reason = judging.outcome(run, places, self.stop.is_set())
+        late = self._unwell(start, run)
+        outcome, reason = judging.outcome(run, late, self.stop.is_set(), wrong)
         judged = replace(run, places=places, outcome=outcome, reason=reason)
-        return replace(judged, detected=detected, blind=self._sight.blind)
+        detected, blind = self._sight.since(start), self._sight.unseen(start)
+        return replace(judged, detected=detected, blind=blind)

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from chaos.export import Figures, Unservable, served
+from chaos.healing import UNKEPT
 from chaos.journal import Journal
 from chaos.otlp import Spans, over_http
 from chaos.target import Refused
@@ -37,19 +38,26 @@ def exporting(metrics: str, otlp: str, journal: Journal) -> Iterator[Exported]:
         if spans is not None:
             stack.callback(spans.close)
         figures = Figures(
-            lambda: len(outstanding(journal.read().entries)),
+            lambda: _outstanding(journal),
             (lambda: spans.sent) if spans else lambda: 0,
             spans.counts if spans else dict,
         )
         if metrics:
             address, _, port = metrics.rpartition(":")
-            if not port.isdigit() or not address:
+            if not port.isdecimal() or not address:
                 raise Refused(f"--metrics {metrics!r}: write ADDRESS:PORT, as 127.0.0.1:9839")
             try:
                 stack.enter_context(served(figures, int(port), address.strip("[]")))
             except Unservable as error:
                 raise Refused(f"--metrics: {error}") from None
         yield Exported(figures, spans)
+
+
+def _outstanding(journal: Journal) -> int | None:
+    try:
+        return len(outstanding(journal.read().entries))
+    except UNKEPT:
+        return None
 
 
 def _spans(url: str) -> Spans:

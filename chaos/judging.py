@@ -49,9 +49,14 @@ def _bound(values: list[float]) -> float:
     return max(FACTOR * p95, p95 + FLOOR_SECONDS)
 
 
+def latest(probes: Iterable[Probe]) -> list[Probe]:
+    """The last ``STEADY`` by when they were sent."""
+    return sorted(probes, key=_sent)[-STEADY:]
+
+
 def steady(probes: Sequence[Probe], usual: Usual | None) -> bool:
     """Whether the last ``STEADY`` probes were whole answers, in the usual time if that is known."""
-    last = sorted(probes, key=_sent)[-STEADY:]
+    last = latest(probes)
     good = (p.failure is None if usual is None else usual.kept(p) for p in last)
     return len(last) == STEADY and all(good)
 
@@ -126,20 +131,25 @@ def unanswered(sent: float, now: float) -> Probe:
     return Probe(sent, now, "open", None)
 
 
-def outcome(run: Run, places: Sequence[Watched], stopped: bool) -> tuple[Outcome, str]:
-    """How a run ended, and why, of what is known of it by now and seen from ``places``; ``stopped``
-    when it was interrupted.
+def outcome(run: Run, late: Sequence[str], stopped: bool, wrong: str = "") -> tuple[Outcome, str]:
+    """How a run ended, and why, of what is known of it by now: ``late`` are the places at which it
+    has not been well since the fault was over, ``stopped`` when it was interrupted, ``wrong`` what
+    ended the fault before its time.
     """
     proof = run.proof.text if run.proof else ""
     if run.kind is Kind.SHAM:
+        if stopped:
+            return Outcome.INCONCLUSIVE, "interrupted"
         return Outcome.NOT_INJECTED, proof
     if run.healing is not None and run.healing.ending is Ending.FAILED:
         return Outcome.NOT_RECOVERED, f"the fault could not be undone: {run.healing.text}"
+    if wrong:
+        what = "could not be injected" if run.effect is None else "the fault ended before its time"
+        return Outcome.INCONCLUSIVE, f"{what}: {wrong}"[:500]
     if run.effect is None:
         if stopped:
             return Outcome.INCONCLUSIVE, "interrupted before the fault took hold"
         return Outcome.NOT_INJECTED, f"no effect: {proof}"
-    late = [place.place for place in places if place.recovered is None]
     if not late:
         return Outcome.RECOVERED, proof
     if stopped:

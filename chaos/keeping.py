@@ -8,14 +8,15 @@ from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from chaos.entries import By, Foreign, Plan, Planned, Step
-from chaos.experiment import Order, Unwatched
 from chaos.folder import Unsafe
 from chaos.guarding import Guard, GuardianLost
 from chaos.healing import blocked, heal_run
 from chaos.journal import Journal, Unwritable
+from chaos.ordering import Order, Unwatched
 from chaos.processes import Process
 from chaos.target import Refused, Target
 from chaos.undo import Undo
+from chaos.undo.several import Several
 from chaos.vocabulary import Effect, Healing
 
 GRACE_SECONDS = 5.0  # beyond a run's time, until the guardian heals what we should have
@@ -64,7 +65,9 @@ class Kept:
             with _watched():
                 self._guard.watch(self._planned)
         except Unwatched:
-            self.heal(order.id, undo)  # nothing was injected: it only must not block the target
+            # Nothing was injected: it must not block the target, nor be undone, which for some
+            # faults is to end a process that is well.
+            self.heal(order.id, Several(()))
             raise
 
     def injected(self, run: str) -> None:
@@ -91,7 +94,7 @@ class Kept:
     def check(self) -> None:
         """Raises ``Unwatched``."""
         if not self._guard.alive():
-            raise Unwatched("the guardian has ended while a fault was injected; it is undone")
+            raise Unwatched("the guardian has ended while a fault was injected")
 
     def _journaled(self) -> Planned:
         if self._planned is None:

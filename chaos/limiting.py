@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
+
 from chaos import nvml
 from chaos.processes import Process
 from chaos.target import PROC, Refused, Target
@@ -39,6 +41,10 @@ class Limited:
         soft, hard = nvml.memory_limits(device, self._cgroup)
         self._new = hard if astray else nvml.memory_used(device, self._cgroup)
         self.undo: Undo = Limits(device, self._cgroup, soft, hard)
+        self._asking = ThreadPoolExecutor(1, "limits")
+        self._asked: Future[Effect] | None = None
+        self._said = Effect(Proof.ABSENT, "not looked at yet")
+        self._over = False
 
     def inject(self) -> None:
         """Sets it."""
@@ -49,9 +55,20 @@ class Limited:
 
     def release(self) -> None:
         """The undo does it."""
+        self._over, self._asked = True, None
+        self._asking.shutdown(wait=False)
 
     def effect(self) -> Effect:
-        """Seen when the driver says that the cgroup is at its limit."""
+        """Seen when the driver says that the cgroup is at its limit; what it said last, since NVML
+        takes longer to answer than others may wait. Raises what the asking raised.
+        """
+        if self._asked is not None and self._asked.done():
+            self._said, self._asked = self._asked.result(), None
+        if self._asked is None and not self._over:
+            self._asked = self._asking.submit(self._look)
+        return self._said
+
+    def _look(self) -> Effect:
         _, hard = nvml.memory_limits(self._device, self._cgroup)
         used = nvml.memory_used(self._device, self._cgroup)
         evidence = (("hard_bytes", float(hard)), ("used_bytes", float(used)))

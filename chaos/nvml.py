@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from chaos.reaping import reaped
+
 DEADLINE = 10.0  # seconds
 
 
@@ -51,15 +53,20 @@ def set_memory_limits(device: str, cgroup: str, soft: int, hard: int) -> None:
 
 def _ask(*words: str) -> dict[str, Any]:
     command = (sys.executable, "-P", "-m", "chaos.nvml", *words)
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
-        done = subprocess.run(command, capture_output=True, timeout=DEADLINE, check=False)
+        out, err = process.communicate(timeout=DEADLINE)
     except subprocess.TimeoutExpired:
+        process.kill()
+        reaped(process)  # which may never be: a driver that hangs is not left by SIGKILL
         raise Unavailable(f"NVML did not answer in {DEADLINE:.0f} s") from None
-    lines = done.stdout.decode(errors="replace").splitlines()
+    lines = out.decode(errors="replace").splitlines()
     try:
         found: dict[str, Any] = json.loads(lines[-1])
     except (ValueError, IndexError):
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        last = err.decode(errors="replace").strip().splitlines()[-1:]
         raise Unavailable(f"NVML: {last[0] if last else 'no answer'}") from None
     if "error" in found:
         raise Unavailable(f"NVML: {found['error']}")

@@ -17,13 +17,18 @@ from time import monotonic
 
 import httpx
 
+from chaos.bodies import PLAIN, TooLong, fetched, lines
 from chaos.target import Refused
 from chaos.vocabulary import Probe
 
 KEY = "MODELPROBE_CHAOS_KEY"  # in the environment: every user of a machine sees arguments
 MOST_OPEN = 8
-LONGEST_LINE = 1 << 20
+LONGEST = 1 << 18  # bytes of an answer of so few tokens
+LONGEST_NAME = 512  # characters of a model
+MODELS = 1 << 20  # bytes of a list of models
 TOKENS = 8
+# What hostile JSON ends in: RecursionError where it is nested deeply.
+NO_JSON = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +55,16 @@ class Prober:
         self._ticker: asyncio.Task[None] | None = None
         self._model = place.model
         key = os.environ.get(KEY)
-        self._client = httpx.AsyncClient(
-            base_url=place.url.rstrip("/"),
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=place.deadline,
-            limits=httpx.Limits(max_connections=MOST_OPEN, max_keepalive_connections=0),
-            trust_env=False,
-        )
+        try:
+            self._client = httpx.AsyncClient(
+                base_url=place.url.rstrip("/"),
+                headers=PLAIN | ({"Authorization": f"Bearer {key}"} if key else {}),
+                timeout=place.deadline,
+                limits=httpx.Limits(max_connections=MOST_OPEN, max_keepalive_connections=0),
+                trust_env=False,
+            )
+        except (httpx.InvalidURL, ValueError) as error:
+            raise Refused(f"{place.url!r}: {error}; write http://HOST:PORT") from None
 
     async def start(self) -> None:
         """Finds the model's name, then asks at once and from then on; raises ``Refused``."""
@@ -82,14 +90,16 @@ class Prober:
 
     async def _found(self) -> str:
         try:
-            answer = await self._client.get("/v1/models")
-            found = answer.raise_for_status().json()["data"][0]["id"]
-        except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
+            body = await fetched(self._client, "/v1/models", MODELS, self.place.deadline)
+            found = json.loads(body)["data"][0]["id"]
+            if not isinstance(found, str) or not 0 < len(found) <= LONGEST_NAME:
+                raise ValueError("no name")
+        except (httpx.HTTPError, TimeoutError, *NO_JSON) as error:
             raise Refused(
                 f"{self.place.url}/v1/models names no model ({type(error).__name__}): is the "
                 "service up? --model NAME names one"
             ) from None
-        return str(found)
+        return found
 
     async def _tick(self) -> None:
         due, number = self._clock(), 0
@@ -115,6 +125,8 @@ class Prober:
             failure = "timeout"
         except httpx.HTTPError as error:
             failure = _failure(error, begun=stream.first is not None)
+        except (RuntimeError, ValueError):  # whatever it was, it was no answer
+            failure = "garbage"
         except BaseException:
             del self.open[number]
             raise
@@ -138,6 +150,8 @@ def _failure(error: httpx.HTTPError, begun: bool) -> str:
         return "refused"
     if isinstance(error, httpx.TimeoutException):
         return "timeout"
+    if isinstance(error, TooLong):
+        return "too_long"
     return "cut" if begun else "closed"
 
 
@@ -167,11 +181,9 @@ class _Stream:
 
 
 async def _events(answer: httpx.Response) -> AsyncIterator[str]:
-    async for line in answer.aiter_lines():
-        if len(line) > LONGEST_LINE:
-            raise httpx.DecodingError("an event longer than a megabyte")
-        if line.startswith("data:"):
-            yield line[5:].strip()
+    async for line in lines(answer, LONGEST):
+        if line.startswith(b"data:"):
+            yield line[5:].strip().decode(errors="replace")
 
 
 def _kind(payload: str) -> str:
@@ -182,7 +194,7 @@ def _kind(payload: str) -> str:
             return "error"
         choices = chunk["choices"]
         delta = choices[0]["delta"] if choices else {}
-    except (ValueError, LookupError, TypeError):
+    except NO_JSON:
         return "error"
     with suppress(AttributeError):
         text = delta.get("content") or delta.get("reasoning_content") or delta.get("reasoning")

@@ -12,6 +12,7 @@ from pathlib import Path
 PROC = Path("/proc")
 ENDED = "ZXx"  # a zombie runs nothing, it only waits for its parent to look
 _GONE = (FileNotFoundError, ProcessLookupError)
+_EXITING = 0x4  # PF_EXITING of linux/sched.h
 _LISTEN = "0A"  # TCP_LISTEN of include/net/tcp_states.h
 _ANY = ("00000000", "0" * 32)
 # Each 32-bit word of an address is printed in the machine's byte order, little-endian here.
@@ -27,6 +28,7 @@ class Stat:
     state: str
     parent: int
     start_ticks: int
+    leaving: bool = False  # on its way out: its memory is gone, its files and devices may not be
 
 
 def boot_id(proc: Path = PROC) -> str:
@@ -49,7 +51,8 @@ def stat_of(pid: int, proc: Path = PROC) -> Stat | None:
     except _GONE:
         return None
     fields = content.rpartition(b")")[2].split()  # the name before it may hold anything
-    return Stat(pid, fields[0].decode(), int(fields[1]), int(fields[19]))
+    leaving = bool(int(fields[6]) & _EXITING)
+    return Stat(pid, fields[0].decode(), int(fields[1]), int(fields[19]), leaving)
 
 
 def stopping(pid: int, proc: Path = PROC) -> bool:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from rich.console import Console
+from rich.text import Text
+
 from chaos.campaign import Wanted
 from chaos.printable import printable
 from chaos.target import Target
 from chaos.vocabulary import Kind, Outcome, Run
 from sidecar.units import duration
+
+
+def tell(console: Console, text: str, style: str = "") -> None:
+    """One line on a terminal. One that is gone, or a pipe that nobody reads any more, ends no run:
+    nothing is told from then on.
+    """
+    try:
+        console.print(Text(text, style=style), soft_wrap=True)
+    except (OSError, SystemExit):  # what rich makes of a broken pipe
+        console.quiet = True
 
 
 def opening(wanted: Wanted, target: Target) -> str:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
-import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from chaos import results
-from chaos.campaign import Campaign, Ended, Wanted, repair
+from chaos.asking import mending, same, sensible
+from chaos.campaign import Campaign, Ended, Wanted
 from chaos.entries import Foreign
-from chaos.experiment import Experiment, Patience
+from chaos.experiment import Experiment
 from chaos.exporting import exporting
 from chaos.faults import chosen
 from chaos.folder import Unsafe
@@ -28,14 +26,16 @@ from chaos.healing import recover
 from chaos.injector_lock import Busy, InjectorLock
 from chaos.journal import Journal, Unwritable
 from chaos.keeping import Kept
+from chaos.ordering import Patience
 from chaos.places import results_file, state_folder
 from chaos.printable import printable
 from chaos.probing import Place, Prober
 from chaos.processes import Process
-from chaos.progress import line, opening
+from chaos.progress import line, opening, tell
 from chaos.report.reporting import summary_of
 from chaos.report.terminal import show
 from chaos.sight import Sight
+from chaos.stopping import stoppable
 from chaos.target import Refused, Target
 from chaos.vocabulary import Ending, Run
 
@@ -70,27 +70,55 @@ class Asked:
     console: Console = field(default_factory=lambda: Console(highlight=False))
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a campaign is put together of."""
+
+    target: Target
+    journal: Journal
+    guard: Guard
+    file: Path
+    mend: Callable[[], Awaitable[None]] | None
+
+
 def play(asked: Asked) -> int:
     """The exit status. Raises one of ``REFUSALS`` when nothing was injected."""
     target = Target.named(asked.target, asked.environment)
-    wanted = _wanted(asked)
+    wanted, mend = _wanted(asked), mending(asked.repair)
+    lasts = [method.hold_seconds for _, method in wanted.methods]
+    hold = max(lasts) if asked.hold is None else asked.hold
+    same(asked.target, asked.engine_url)
+    sensible(asked.max_seconds, hold, asked.steady_seconds, asked.period)
     state = (asked.state or state_folder()).absolute()
     file = results_file(state, wanted.name)
     session = Process.from_pid(os.getpid())
     journal = Journal(state)
-    with InjectorLock(state, session):
+    with ExitStack() as stack:
+        try:
+            state.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(InjectorLock(state, session))
+            file.parent.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise Refused(f"{state}: {error.strerror}; name another folder by --state") from None
         _heal_first(asked.console, journal)
         lacking(target, wanted)
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-        with Guard(state, session) as guard:
-            ended, why = asyncio.run(_play(asked, wanted, target, journal, guard, file))
+        guard = stack.enter_context(Guard(state, session))
+        parts = Parts(target, journal, guard, file, mend)
+        ended, why = asyncio.run(_play(asked, wanted, parts))
     if why:
-        asked.console.print(Text(f"{ended}: {printable(why)}", style="bold yellow"))
-    if file.exists():
-        asked.console.print()
-        show(asked.console, summary_of(file))
-        asked.console.print(Text(f"\nkept in   {file}", style="dim"))
+        tell(asked.console, f"{ended}: {printable(why)}", "bold yellow")
+    if file.exists() and not asked.console.quiet:
+        _report(asked.console, file)
     return _CODES[ended]
+
+
+def _report(console: Console, file: Path) -> None:
+    try:
+        console.print()
+        show(console, summary_of(file))
+        console.print(Text(f"\nkept in   {file}", style="dim"))
+    except (OSError, SystemExit):  # nobody reads it any more: it is kept all the same
+        console.quiet = True
 
 
 def _wanted(asked: Asked) -> Wanted:
@@ -115,15 +143,13 @@ def _heal_first(console: Console, journal: Journal) -> None:
     """Whatever an earlier injector left; raises ``Refused`` when some of it still stands."""
     failed = []
     for entry, healing in recover(journal):
-        console.print(Text(f"left by run {entry.run}: {healing.ending}: {printable(healing.text)}"))
+        tell(console, f"left by run {entry.run}: {healing.ending}: {printable(healing.text)}")
         failed += [healing.text] if healing.ending is Ending.FAILED else []
     if failed:
         raise Refused(f"an earlier run is not undone: {failed[0]}; see model-probe chaos recover")
 
 
-async def _play(
-    asked: Asked, wanted: Wanted, target: Target, journal: Journal, guard: Guard, file: Path
-) -> tuple[Ended, str]:
+async def _play(asked: Asked, wanted: Wanted, parts: Parts) -> tuple[Ended, str]:
     async with AsyncExitStack() as stack:
         probers = [await stack.enter_async_context(_probing(place)) for place in _places(asked)]
         sight = Sight(asked.sidecar or None)
@@ -131,19 +157,18 @@ async def _play(
         stack.push_async_callback(sight.stop)
         if asked.sidecar and sight.blind:
             raise Refused(f"{asked.sidecar}: {sight.blind}")
-        exported = stack.enter_context(exporting(asked.metrics, asked.otlp, journal))
+        exported = stack.enter_context(exporting(asked.metrics, asked.otlp, parts.journal))
         patience = Patience(asked.steady_seconds, hold=asked.hold, most=asked.max_seconds)
-        keeper = Kept(journal, guard, guard.session, exported.figures)
-        experiment = Experiment(target, probers, sight, keeper, patience)
-        asked.console.print(Text(opening(wanted, target), style="dim"), soft_wrap=True)
+        keeper = Kept(parts.journal, parts.guard, parts.guard.session, exported.figures)
+        experiment = Experiment(parts.target, probers, sight, keeper, patience)
+        tell(asked.console, opening(wanted, parts.target), "dim")
 
         def said(run: Run, left: int) -> None:
             exported.ended(run)
-            asked.console.print(Text(line(run, left)), soft_wrap=True)
+            tell(asked.console, line(run, left))
 
-        with _stoppable(experiment, asked.console):
-            mend = partial(repair, *shlex.split(asked.repair)) if asked.repair else None
-            campaign = Campaign(wanted, experiment, file, said, mend)
+        with stoppable(experiment.stop, asked.console):
+            campaign = Campaign(wanted, experiment, parts.file, said, parts.mend)
             return await campaign.play()
 
 
@@ -162,25 +187,3 @@ async def _probing(place: Place) -> AsyncIterator[Prober]:
         yield prober
     finally:
         await prober.stop()
-
-
-@contextmanager
-def _stoppable(experiment: Experiment, console: Console) -> Iterator[None]:
-    """SIGINT and SIGTERM end the run in order; a second one hurries nothing, for it would leave the
-    fault where it is.
-    """
-    loop = asyncio.get_running_loop()
-
-    def asked_to_stop() -> None:
-        again = experiment.stop.is_set()
-        experiment.stop.set()
-        console.print("still undoing what was injected" if again else "stopping: undoing …")
-
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for number in signals:
-        loop.add_signal_handler(number, asked_to_stop)
-    try:
-        yield
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)

@@ -11,7 +11,6 @@ from chaos.probing import Prober
 from chaos.vocabulary import Probe, Watched
 
 BEFORE = 5.0  # seconds before a fault that are kept, to be seen beside it
-LEARNED = 40  # answers from which the usual latency is learned
 
 
 class Watching:
@@ -20,29 +19,45 @@ class Watching:
     def __init__(self, probers: Sequence[Prober], clock: Callable[[], float]) -> None:
         self._probers, self._clock = probers, clock
         self._usual: dict[str, Usual] = {}
+        self._first: dict[str, Usual] = {}
 
     def unsteady(self) -> list[str]:
-        """The places from which it does not answer as it should, in time."""
+        """The places from which it does not answer as it should, in time. Its time is what was
+        usual before the first fault: a service that each fault leaves a little slower is not well.
+        """
         return [prober.place.name for prober in self._probers if not self._well(prober)]
 
     def _well(self, prober: Prober) -> bool:
         place = prober.place
         since = self._clock() - 2 * judging.STEADY * place.period - place.deadline
-        return judging.steady(prober.since(since), self._usual.get(place.name))
+        probes, usual = prober.since(since), self._first.get(place.name)
+        if not judging.steady(probes, usual):
+            return False
+        return not self._late(prober, usual or Usual.of(judging.latest(probes)))
 
     def learn(self) -> None:
-        """What is usual, from the answers up to now; older ones are forgotten."""
+        """What is usual, from the answers that showed it to be steady: those before them may have
+        waited for the end of a fault. Older ones are forgotten.
+        """
         for prober in self._probers:
-            self._usual[prober.place.name] = Usual.of(prober.probes[-LEARNED:])
+            usual = Usual.of(judging.latest(prober.probes))
+            self._usual[prober.place.name] = usual
+            self._first.setdefault(prober.place.name, usual)
             prober.forget(self._clock() - 60.0)
 
-    def well(self, start: float, since: float) -> bool:
-        """Whether it has been well at every place since ``since`` seconds after ``start``."""
-        return all(
-            judging.recovered(self._probes(one, start), since, self._usual[one.place.name])
-            is not None
+    def failed(self, since: float) -> str:
+        """The places at which a request has failed since then; empty if none."""
+        bad = (p.place.name for p in self._probers if any(a.failure for a in p.since(since)))
+        return " and ".join(bad)
+
+    def unwell(self, start: float, since: float) -> list[str]:
+        """The places at which it has not been well since ``since`` seconds after ``start``."""
+        return [
+            one.place.name
             for one in self._probers
-        )
+            if judging.recovered(self._probes(one, start), since, self._usual[one.place.name])
+            is None
+        ]
 
     def places(self, start: float, effect: float | None) -> tuple[Watched, ...]:
         """All that was seen of a run that began at ``start``."""
@@ -66,5 +81,10 @@ class Watching:
             replace(probe, sent=probe.sent - start, ended=probe.ended - start)
             for probe in prober.since(start - BEFORE)
         ]
-        late = [sent for sent in prober.open.values() if now - sent > usual.whole]
+        late = self._late(prober, usual)
         return over + [judging.unanswered(sent - start, now - start) for sent in late]
+
+    def _late(self, prober: Prober, usual: Usual) -> list[float]:
+        """When those were sent that are still open, and for too long."""
+        now = self._clock()
+        return [sent for sent in prober.open.values() if now - sent > usual.whole]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from chaos.faults.fault import Fault, Method
+from chaos.fault import Fault, Method
 from chaos.target import Refused
 
 FAULTS = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
-from chaos.faults.fault import Fault, Injection, Method
+from chaos.fault import Fault, Injection, Method
 from chaos.hooking import Hooked, lacking
 from chaos.interposer.rules import Action, Reset, Rule, Sticky, Trap
+from chaos.namespaces import inner
 from chaos.target import Target
 from chaos.undo.restart import Restart
 from chaos.vocabulary import Healer, Layer
@@ -29,7 +30,7 @@ STEPS = (
 
 
 def _rule(target: Target, action: Action) -> Rule:
-    return Rule(STEPS, action, pid=target.leader().pid)
+    return Rule(STEPS, action, pid=inner(target.leader().pid, target.proc))
 
 
 def hook(target: Target, rng: random.Random, astray: bool) -> Injection:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import secrets
 import subprocess
 import sys
 from contextlib import suppress
 
 from chaos import nvml
-from chaos.faults.fault import Fault, Injection, Method
+from chaos.fault import Fault, Injection, Method
 from chaos.hooking import Hooked, lacking
 from chaos.interposer.rules import Error, Rule
 from chaos.limiting import Limited, unlimited
+from chaos.processes import Process
+from chaos.reaping import reaped
 from chaos.target import Refused, Target
 from chaos.undo import Undo
 from chaos.undo.end import End
@@ -30,6 +33,7 @@ ALLOCATIONS = (
     "cuMemAllocFromPoolAsync_ptsz",
     "cuMemCreate",
 )
+_HOLDING = re.compile(rb"holding [0-9]{1,19} [0-9]{1,19}")  # a driver may print there too
 TOKEN, PRELOAD = "MODELPROBE_CHAOS_TOKEN", "LD_PRELOAD"
 LEAVE = 1 << 20  # bytes that the balloon leaves free: less than any block of a KV cache
 
@@ -63,36 +67,48 @@ class Balloon:
             env={name: value for name, value in os.environ.items() if name != PRELOAD} | visible,
             start_new_session=True,
         )
+        with suppress(ProcessLookupError):  # it has ended: `keep` tells
+            self.undo = End(self._token, process=Process.from_pid(self._process.pid))
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 os.set_blocking(pipe.fileno(), False)
         self.keep()
 
     def keep(self) -> None:
-        """Tops it up, and renews its lease."""
+        """Tops it up, and renews its lease; raises OSError when it is gone."""
         process = self._process
-        if self._device is not None and process is not None and process.stdin is not None:
-            with suppress(BlockingIOError, BrokenPipeError):  # it ended: `effect` shows it
+        if process is None or process.stdin is None:
+            return
+        if process.poll() is not None:
+            raise OSError(
+                f"the balloon has ended (status {process.returncode}): the driver failed it, or "
+                "its lease ran out"
+            )
+        if self._device is not None:
+            with suppress(BlockingIOError, BrokenPipeError):  # seen at the next beat
                 os.write(process.stdin.fileno(), b"keep\n")
 
     def release(self) -> None:
-        """Lets it end."""
-        if self._process is None:
+        """Lets it end; the undo waits for that. Raises OSError when it was gone before."""
+        process, self._process = self._process, None
+        if process is None:
             return
-        if self._process.stdin is not None:
-            with suppress(OSError):
-                self._process.stdin.close()
-        try:
-            self._process.wait(2.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(2.0)
+        early = process.poll()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        reaped(process)
+        if early is not None:
+            raise OSError(f"the balloon had ended before (status {early})")
 
     def effect(self) -> Effect:
         """Seen when the driver says that the device is full and that the balloon holds memory."""
-        if self._process is not None and self._process.stdout is not None:
+        if self._process is None or self._process.poll() is not None:
+            return Effect(Proof.ABSENT, "there is no balloon")
+        if self._process.stdout is not None:
             self._said = (self._said + (self._process.stdout.read() or b""))[-4096:]
-        lines = self._said.split(b"\n")[:-1]
+        lines = [line for line in self._said.split(b"\n")[:-1] if _HOLDING.fullmatch(line)]
         if not lines:
             return Effect(Proof.ABSENT, "the balloon holds nothing")
         held, free = map(int, lines[-1].split()[1:3])

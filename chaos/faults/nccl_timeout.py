@@ -9,15 +9,16 @@ import signal
 import subprocess
 import sys
 
-from chaos.faults.fault import Fault, Injection, Method
+from chaos.fault import Fault, Injection, Method
 from chaos.freezing import Frozen, alone_in
 from chaos.hooking import Hooked, lacking
 from chaos.interposer.rules import Delay, Rule
+from chaos.namespaces import inner
 from chaos.processes import Process
 from chaos.procfs import maps_has
 from chaos.target import Refused, Target
 from chaos.undo import Undo
-from chaos.undo.end import End
+from chaos.undo.end import VARIABLE, End
 from chaos.undo.resume import Resume
 from chaos.vocabulary import Effect, Healer, Layer, Proof
 
@@ -30,7 +31,7 @@ COLLECTIVES = (
     "ncclSend",
     "ncclRecv",
 )
-_STOPPED = ("T", "t")  # by a signal, by a tracer
+STOPPED, TRACED = "T", "t"  # by a signal, by a tracer, which is no fault of ours
 LONGEST = 600.0  # seconds: torch gives a collective as long
 
 
@@ -64,7 +65,7 @@ def _unhooked(target: Target) -> list[str]:
 
 def hook(target: Target, rng: random.Random, astray: bool) -> Injection:
     """One rank's collectives wait inside the call."""
-    rule = Rule(COLLECTIVES, Delay(LONGEST), pid=chosen(target, rng).pid)
+    rule = Rule(COLLECTIVES, Delay(LONGEST), pid=inner(chosen(target, rng).pid, target.proc))
     return Hooked(target, [rule], astray)
 
 
@@ -75,23 +76,23 @@ class Stopped:
     """
 
     def __init__(self, target: Target, rank: Process, astray: bool) -> None:
-        self._rank = rank
+        self._rank, self._proc = rank, target.proc
         self._decoy: subprocess.Popen[bytes] | None = None
-        if rank.state(target.proc) in _STOPPED:
+        self._token = secrets.token_hex(16) if astray else ""
+        if rank.state(target.proc) in (STOPPED, TRACED):
             raise Refused(f"pid {rank.pid} of target {target.name} is stopped already: not by us")
-        self.undo: Undo = Resume((rank,))
-        if astray:
-            token = secrets.token_hex(16)
-            self.undo = End(token)
-            self._decoy = subprocess.Popen(
-                (sys.executable, "-c", "import time; time.sleep(600)"),
-                env=os.environ | {"MODELPROBE_CHAOS_TOKEN": token},
-            )
-        self._aimed = rank if self._decoy is None else Process.from_pid(self._decoy.pid)
+        self.undo: Undo = End(self._token) if astray else Resume((rank,))
 
     def inject(self) -> None:
         """Stops it; it keeps its ports and answers nobody."""
-        self._aimed.signal(signal.SIGSTOP)
+        aimed = self._rank
+        if self._token:
+            self._decoy = subprocess.Popen(
+                (sys.executable, "-c", "import time; time.sleep(600)"),
+                env=os.environ | {VARIABLE: self._token},
+            )
+            aimed = Process.from_pid(self._decoy.pid)
+        aimed.signal(signal.SIGSTOP)
 
     def keep(self) -> None:
         """Nothing runs out: the guardian sees to the end."""
@@ -104,11 +105,11 @@ class Stopped:
 
     def effect(self) -> Effect:
         """Seen when the kernel says that the rank is stopped."""
-        state = self._rank.state()
+        state = self._rank.state(self._proc)
         if state is None:
             return Effect(Proof.ABSENT, f"rank pid {self._rank.pid} has ended")
         text = f"rank pid {self._rank.pid} is in state {state}"
-        proof = Proof.SEEN if state in _STOPPED else Proof.ABSENT
+        proof = Proof.SEEN if state == STOPPED else Proof.ABSENT
         return Effect(proof, text, (("state", state),))
 
 

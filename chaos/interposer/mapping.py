@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from chaos.interposer.layout import MAGIC, SIZE, VERSION, Layout
@@ -69,6 +70,7 @@ class Mapping:
         """Idempotent."""
         if self._file >= 0:
             del self.area
-            self._bytes.close()
-            os.close(self._file)
-            self._file = -1
+            file, self._file = self._file, -1
+            os.close(file)
+            with suppress(BufferError):  # a traceback has it yet: the bytes go when that does
+                self._bytes.close()

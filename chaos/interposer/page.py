@@ -79,13 +79,21 @@ class Page:
         area.armed = mask
 
     def renew(self) -> None:
-        """Begins the lease anew. Raises `Refused` when the rules are not ours any more."""
+        """Begins the lease anew. Raises `Refused` when the rules are not ours any more, or the
+        lease has run out: they were off then, and whoever renews them late would never know.
+        """
         area = self._area()
         if not owns(area, self._holding) or area.generation != self._generation or not area.armed:
             raise Refused(
                 "was disarmed by somebody else, or never armed",
                 f"page {self._mapping.path}",
                 "arm anew",
+            )
+        if not leased(area):
+            raise Refused(
+                "has a lease that ran out before it was renewed",
+                f"page {self._mapping.path}",
+                "arm anew, and find out what kept the injector",
             )
         area.lease = coarse() + self._lease
 

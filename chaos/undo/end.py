@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from chaos.fields import Fields, Json
 from chaos.processes import Process, arguments, environ
-from chaos.procfs import every, pid_namespace
+from chaos.procfs import every, pid_namespace, stat_of
 from chaos.undo.ending import end
 from chaos.undo.undo import World, failed, moot, worst
 from chaos.vocabulary import Healing
@@ -25,11 +25,16 @@ class End:
     """It is known by its token, since it does not exist when this is written: by the variable
     ``MODELPROBE_CHAOS_TOKEN`` in its environment, which its children inherit, or the argument
     ``--chaos-token=TOKEN``. Neither we nor our ancestors are ever ended.
+
+    ``process`` is it where whoever started it undoes it: that is waited for to its very end. Others
+    cannot tell it from any that is on its way out, and wait ``patience`` seconds for those: a
+    process gives up its memory, and its environment with it, before its devices (do_exit).
     """
 
     token: str
     grace: float = 2.0
     namespace: int = 0
+    process: Process | None = field(default=None, compare=False)
     kind: ClassVar[str] = "end"
 
     def __post_init__(self) -> None:
@@ -50,13 +55,16 @@ class End:
         here = pid_namespace(world.proc)
         if here != self.namespace and 0 not in (here, self.namespace):
             return failed(f"what it started is of PID namespace {self.namespace}, not of ours")
+        known = [end(self.process, self.grace, world)] if self.process else []
         found = list(self.owned(world))
-        if not found:
+        if not found and not known:
             world.pause(_AGAIN_SECONDS)
             found = list(self.owned(world))
-        if not found:
+        if not found and not known:
+            leaving = [stat for stat in every(world.proc).values() if stat.leaving]
+            world.until(lambda: not any(stat_of(one.pid, world.proc) == one for one in leaving))
             return moot("no process has its token any more")
-        ending = worst([end(process, self.grace, world) for process in found])
+        ending = worst([*known, *(end(process, self.grace, world) for process in found)])
         left = [process.pid for process in self.owned(world)]
         return failed(f"still there: {left}; {ending.text}") if left else ending
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos.experiment import Order, Unwatched
-from chaos.faults.fault import Fault, Injection, Method
+from chaos.fault import Fault, Injection, Method
 from chaos.target import Target
 from chaos.undo import Undo
 from chaos.undo.disarm import Disarm

@@ -156,3 +156,45 @@ def test_unknown_faults_and_methods_are_refused_with_those_there_are(words: str)
         return
     with pytest.raises(Refused, match="there are"):
         chosen(words)
+
+
+class Refusing(Played):
+    """Plays one run, and has a reason not to play another."""
+
+    async def run(self, campaign: str, order: Order) -> Run:
+        if self.played:
+            raise Refused("it has not agreed any more")
+        return await super().run(campaign, order)
+
+
+def test_a_refusal_after_some_runs_ends_it_and_not_their_report(tmp_path: Path) -> None:
+    """Before the first it is nothing but a refusal."""
+    file = tmp_path / "c.jsonl"
+    assert play(file, Refusing(WELL)) == (Ended.ABORTED, "it has not agreed any more")
+    assert len(results.read(file).runs) == 1
+    again = Refusing(WELL)
+    again.played.append(orders(WANTED)[0])
+    with pytest.raises(Refused, match="agreed"):
+        play(file, again)
+
+
+def test_results_that_cannot_be_kept_end_it_and_the_run_is_told(tmp_path: Path) -> None:
+    """Nothing more is broken for nothing."""
+    said = list[Run]()
+    experiment = Played(WELL)
+    file = tmp_path / "none" / "c.jsonl"
+    campaign = Campaign(WANTED, experiment, file, lambda run, _: said.append(run))
+    ended, why = asyncio.run(campaign.play())
+    assert ended is Ended.ABORTED
+    assert "is not kept" in why
+    assert len(said) == len(experiment.played) == 1
+
+
+def test_a_repair_that_cannot_be_started_ends_it(tmp_path: Path) -> None:
+    """The next run would find the service as the last one left it."""
+    experiment = Played((Outcome.NOT_RECOVERED, Ending.HEALED), WELL)
+    mend = partial(repair, str(tmp_path / "gone"))
+    campaign = Campaign(WANTED, experiment, tmp_path / "c.jsonl", lambda run, left: None, mend)
+    ended, why = asyncio.run(campaign.play())
+    assert ended is Ended.ABORTED
+    assert "--repair" in why

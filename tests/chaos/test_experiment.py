@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,6 +16,16 @@ from chaos.target import Gone, Target
 from chaos.vocabulary import Ending, Kind, Outcome, Proof, Run
 from tests.chaos.breaking import Breaking, Noting, order
 from tests.chaos.servers import Chat, serving
+
+
+class Standing(Breaking):
+    """Keeps everything on its loop from going on for a while, once."""
+
+    def keep(self) -> None:
+        if "keep" not in self.said:
+            asyncio.get_running_loop().call_later(0.005, time.sleep, 1.3)
+        super().keep()
+
 
 QUICK = Patience(steady=5.0, effect=0.5, most=3.0, settle=0.1, sham=0.3)
 TARGET = Target("port:1", "staging")
@@ -159,3 +170,22 @@ def test_a_target_that_has_just_gone_is_inconclusive() -> None:
 
     run = asyncio.run(go())
     assert (run.outcome, run.reason) == (Outcome.INCONCLUSIVE, "nobody listens")
+
+
+def test_an_injector_that_stood_still_says_nothing_of_the_service() -> None:
+    """Stopped, or kept from its work, it asked nobody meanwhile."""
+
+    async def go() -> Run:
+        async with serving() as chat:
+            prober = Prober(Place("users", chat.url, period=0.02, deadline=1.0))
+            await prober.start()
+            experiment = Experiment(TARGET, [prober], Sight(None), Noting(), QUICK)
+
+            run = await experiment.run("c", order(lambda _: Standing(chat)))
+            await prober.stop()
+            return run
+
+    run = asyncio.run(go())
+    assert run.outcome is Outcome.INCONCLUSIVE
+    assert "stood still for 1." in run.reason
+    assert run.healing is not None

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chaos.faults import chosen
 from chaos.judging import (
     IN_A_ROW,
     STEADY,
     Usual,
     interruption,
+    outcome,
     recovered,
     steady,
     success,
     watched,
 )
-from chaos.vocabulary import Probe
+from chaos.ordering import Order
+from chaos.vocabulary import Ending, Kind, Outcome, Probe, Run
+from tests.chaos.test_campaign import run_of
 
 USUAL = Usual(ttft=0.5, whole=1.0)
 
@@ -141,3 +147,32 @@ def test_an_interruption_is_no_longer_than_the_watch(probes: list[Probe], effect
     found = interruption(probes, effect)
     last = max((p.ended for p in probes), default=effect)
     assert 0.0 <= found <= max(0.0, last - effect) + 1e-9
+
+
+def told(
+    kind: Kind = Kind.FAULT, effect: float | None = 1.0, ending: Ending = Ending.HEALED
+) -> Run:
+    order = Order("c-0001", 1, *chosen("gpu_oom"), kind, 7)
+    return replace(run_of(order, healing=ending), effect=effect)
+
+
+@pytest.mark.parametrize(
+    ("run", "late", "stopped", "wrong", "expected"),
+    [
+        (told(), [], False, "", Outcome.RECOVERED),
+        (told(), ["users"], False, "", Outcome.NOT_RECOVERED),
+        (told(), [], True, "", Outcome.RECOVERED),
+        (told(), ["engine"], True, "", Outcome.INCONCLUSIVE),
+        (told(), [], False, "its lease ran out", Outcome.INCONCLUSIVE),
+        (told(ending=Ending.FAILED), [], False, "its lease ran out", Outcome.NOT_RECOVERED),
+        (told(effect=None), [], False, "", Outcome.NOT_INJECTED),
+        (told(effect=None), [], True, "", Outcome.INCONCLUSIVE),
+        (told(Kind.SHAM, None), [], False, "", Outcome.NOT_INJECTED),
+        (told(Kind.SHAM, None), [], True, "", Outcome.INCONCLUSIVE),
+    ],
+)
+def test_an_outcome_is_the_worst_that_is_known(
+    run: Run, late: list[str], stopped: bool, wrong: str, expected: Outcome
+) -> None:
+    """A place that was not well since the fault was over has not recovered, however well before."""
+    assert outcome(run, late, stopped, wrong)[0] is expected

@@ -90,3 +90,42 @@ def test_a_sidecar_that_does_not_answer_blinds_and_stops_nothing() -> None:
 def test_without_a_sidecar_it_is_said() -> None:
     """Rather than that nothing was detected."""
     assert Sight(None).blind == "no sidecar was named"
+
+
+def test_what_could_not_be_seen_for_a_while_is_told_of_that_time_alone() -> None:
+    """An alarm may have come and gone meanwhile: such a run is no miss of the sidecar's."""
+
+    async def go() -> None:
+        now = [0.0]
+        alarms: Alarms = [alarm("Old")]
+        async with sidecar(alarms) as url:
+            sight = Sight(url, lambda: now[0])
+            await sight.start()
+            assert sight.unseen(0.0) == ""
+            now[0] = 5.0
+            alarms[0]["labels"] = "none"
+            await until(lambda: bool(sight.blind))
+            alarms[0]["labels"] = {}
+            await until(lambda: not sight.blind)
+            assert "for a while" in sight.unseen(4.0)
+            assert sight.unseen(6.0) == ""
+            await sight.stop()
+
+    asyncio.run(go())
+
+
+def test_what_began_before_a_run_is_forgotten_at_its_start() -> None:
+    """Ten thousand runs take no more memory than one."""
+
+    async def go() -> None:
+        alarms: Alarms = []
+        async with sidecar(alarms) as url:
+            sight = Sight(url)
+            await sight.start()
+            alarms.append(alarm("New"))
+            await until(lambda: bool(sight.since(0.0)))
+            sight.forget(sight._clock() + 1.0)
+            assert sight.since(0.0) == ()
+            await sight.stop()
+
+    asyncio.run(go())

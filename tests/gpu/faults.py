@@ -20,8 +20,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos.fault import Injection
 from chaos.faults import chosen
-from chaos.faults.fault import Injection
 from chaos.interposer.library import library
 from chaos.target import CONSENT, PAGE, Target
 from chaos.undo import heal

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from chaos.fault import Injection
 from chaos.faults.cuda_context_loss import FAULT
-from chaos.faults.fault import Injection
 from chaos.undo import heal
 from chaos.vocabulary import Ending, Healer, Proof
 from rig import driver

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.faults.fault import Injection
+from chaos.fault import Injection
 from chaos.faults.gpu_oom import FAULT, Balloon
 from chaos.undo import heal
 from chaos.vocabulary import Ending, Proof
@@ -93,7 +93,8 @@ def test_balloon_really_fills_the_device(small: Path) -> None:
         assert one.ask("allocate", str(4 * MIB)) == "2"
         injection.release()
         assert heal(injection.undo).ending is not Ending.FAILED
-        assert one.ask("free") == before
+        # The stand-in frees what a process held when its number is free: a moment after its end.
+        assert until(lambda: one.ask("free") == before, 1.0)
 
 
 def test_balloon_takes_what_is_freed_meanwhile(small: Path) -> None:
@@ -159,6 +160,22 @@ def test_balloon_gives_all_back_when_its_injector_dies_or_hangs(
                 injector.kill()
 
 
+def test_a_balloon_whose_injector_is_gone_ends_without_a_word(small: Path) -> None:
+    """Also when it was about to say what it holds."""
+    read, write = os.pipe()
+    with subprocess.Popen(
+        (sys.executable, "-m", "chaos.balloon"),
+        stdin=subprocess.PIPE,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
+    ) as process:
+        os.close(write)
+        os.close(read)
+        assert process.communicate(b"keep\n", 10)[1] == b""
+        assert process.returncode == 0
+
+
 def test_undo_of_a_balloon_ends_it(small: Path) -> None:
     """Whoever undoes it knows it by its token alone."""
     with engine(small) as one:
@@ -168,7 +185,8 @@ def test_undo_of_a_balloon_ends_it(small: Path) -> None:
         assert kept(balloon)
         assert heal(balloon.undo).ending is Ending.HEALED
         assert until(lambda: int(one.ask("free")) > 200 * MIB)
-        balloon.release()
+        with pytest.raises(OSError, match="ended before"):
+            balloon.release()
 
 
 def test_limit_says_that_this_driver_has_none(small: Path) -> None:
@@ -176,3 +194,15 @@ def test_limit_says_that_this_driver_has_none(small: Path) -> None:
     with engine(small) as one:
         (lack,) = METHODS["limit"].preflight(one.target)
         assert "CUDA 13.4" in lack
+
+
+def test_a_balloon_that_is_gone_holds_nothing_whatever_it_said_last(small: Path) -> None:
+    """And whoever keeps it up is told, rather than go on as if the device were full."""
+    with engine(small) as one:
+        injection = prepared(one, "balloon")
+        injection.inject()
+        assert kept(injection)
+        assert heal(injection.undo).ending is Ending.HEALED  # as if its lease had run out
+        assert injection.effect().proof is Proof.ABSENT
+        with pytest.raises(OSError, match="balloon has ended"):
+            injection.keep()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import signal
@@ -12,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from chaos.faults.nccl_timeout import FAULT, chosen, ranks
-from chaos.processes import Process
+from chaos.processes import Process, children
 from chaos.target import Refused
 from chaos.undo import heal
 from chaos.vocabulary import Ending, Proof
 from tests.chaos.faults.engines import Engine, engine, needs_driver
 
 pytestmark = needs_driver
+ATTACH, DETACH, WALL = 16, 17, 0x40000000  # linux/ptrace.h, linux/wait.h
 METHODS = {method.name: method for method in FAULT.methods}
 
 
@@ -136,3 +138,27 @@ def test_a_rank_that_somebody_else_stopped_is_left_to_him(tmp_path: Path) -> Non
         with pytest.raises(Refused, match="stopped already"):
             METHODS["stop"].prepare(one.target, random.Random(1), False)
         os.kill(rank.pid, signal.SIGCONT)
+
+
+def test_stop_astray_starts_nobody_before_it_is_injected(tmp_path: Path) -> None:
+    """What is only prepared may never be injected, and nobody would end it."""
+    with engine(tmp_path, ranks=2) as one:
+        before = {process.pid for process in children(os.getpid())}
+        METHODS["stop"].prepare(one.target, random.Random(1), True)
+        assert {process.pid for process in children(os.getpid())} == before
+
+
+def test_a_rank_that_is_traced_is_not_stopped_by_us(tmp_path: Path) -> None:
+    """A debugger's stop proves nothing of ours."""
+    with engine(tmp_path, ranks=2) as one:
+        rank = rank_of(one)
+        injection = METHODS["stop"].prepare(one.target, random.Random(1), False)
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.ptrace(ATTACH, rank.pid, None, None):
+            pytest.skip(f"ptrace is not allowed here: {os.strerror(ctypes.get_errno())}")
+        os.waitpid(rank.pid, WALL)
+        try:
+            assert rank.state() == "t"
+            assert injection.effect().proof is Proof.ABSENT
+        finally:
+            libc.ptrace(DETACH, rank.pid, None, None)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
-from chaos.processes import tree
+from chaos.processes import Process, tree
 from chaos.undo import heal
 from chaos.undo.end import OPTION, VARIABLE, End
 from chaos.undo.undo import World
@@ -97,3 +98,31 @@ def test_short_token() -> None:
     """A token that something else could have is refused."""
     with pytest.raises(ValueError, match="'token'"):
         End("x" * 15)
+
+
+def test_what_its_starter_knows_is_waited_for_to_its_end() -> None:
+    """Though it shows no token any more: its memory goes before its devices do."""
+    with sleeper({}) as child:
+        known = Process.from_pid(child.pid)
+        assert heal(End(TOKEN, process=known)).ending is Ending.HEALED
+        assert not known.alive()
+        assert heal(End(TOKEN, process=known)).ending is Ending.MOOT
+
+
+def test_whoever_is_on_its_way_out_is_waited_for(tmp_path: Path) -> None:
+    """It may be the one, and hold a device yet; for so long, and no longer."""
+    line = "70 (x) R 1 70 70 0 -1 4 " + "0 " * 12 + "900 "
+    (tmp_path / "70").mkdir()
+    (tmp_path / "70/stat").write_text(line)
+    (tmp_path / "70/environ").write_text("")
+    (tmp_path / "70/cmdline").write_text("")
+    now = [0.0]
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] > 1.0:
+            (tmp_path / "70/stat").write_text(line.replace(" R ", " Z "))
+
+    world = World(proc=tmp_path, clock=lambda: now[0], pause=pause)
+    assert heal(End(TOKEN), world).ending is Ending.MOOT
+    assert 1.0 < now[0] < 1.1

@@ -28,7 +28,7 @@ _FOLDER = Path(".cache/bench/campaign").absolute()
 REAL = ("gpu_oom:balloon", "nccl_timeout:stop", "cuda_context_loss:reset")
 LOSS = ("cuda_context_loss:hook",)
 COVERED = 0.9  # of the intervals have to hold the truth
-MAIN = Setting("main", REAL, runs=102, seed=1, shams=15, controls=15)
+MAIN = Setting("main", REAL, runs=102, seed=1, shams=15, controls=5)
 HIDDEN = (
     Setting("steadfast", LOSS, runs=30, seed=11),
     Setting("fails-5", LOSS, runs=40, seed=12, hidden=("--fail", "0.05"), fail=0.05),

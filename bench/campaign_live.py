@@ -113,6 +113,7 @@ async def _campaign(setting: Setting, stack: Stack, keeper: Kept, file: Path) ->
         setting.seed,
         setting.shams,
         setting.controls,
+        target=f"port:{stack.engine_ports[0]}",
     )
     target = Target.named(f"port:{stack.engine_ports[0]}", ENVIRONMENT)
     async with AsyncExitStack() as cleanup:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -34,9 +34,10 @@ class Ended(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """``runs`` of each method; ``shams`` and ``controls`` are spread over the methods in turn.
+    """``runs`` and ``controls`` of each method; ``shams`` are spread over the methods in turn.
 
     ``name`` is the campaign's, and of its file; ``seed`` decides the order and every choice.
+    ``target`` and ``settings`` are how it is asked for: another cannot be taken up as the same.
     """
 
     name: str
@@ -45,13 +46,16 @@ class Wanted:
     seed: int
     shams: int = 0
     controls: int = 0
+    target: str = ""
+    settings: str = ""
 
 
 def orders(wanted: Wanted) -> list[Order]:
     """All runs, in their order: the same for the same wish."""
     kinds = [(pair, Kind.FAULT) for pair in wanted.methods for _ in range(wanted.runs)]
-    for count, kind in ((wanted.shams, Kind.SHAM), (wanted.controls, Kind.CONTROL)):
-        kinds += [(wanted.methods[at % len(wanted.methods)], kind) for at in range(count)]
+    kinds += [(pair, Kind.CONTROL) for pair in wanted.methods for _ in range(wanted.controls)]
+    shams = (wanted.methods[at % len(wanted.methods)] for at in range(wanted.shams))
+    kinds += [(pair, Kind.SHAM) for pair in shams]
     rng = random.Random(wanted.seed)  # noqa: S311  choices that can be repeated
     rng.shuffle(kinds)
     return [
@@ -78,11 +82,12 @@ class Campaign:
 
     async def play(self) -> tuple[Ended, str]:
         """To the end, or to where it makes no sense to go on; with the reason for that."""
-        todo = remaining(orders(self._wanted), self._done())
+        todo = remaining(self._wanted, self._done())
         unsteady = 0
         for left, order in zip(range(len(todo) - 1, -1, -1), todo, strict=True):
             try:
                 run = await self._experiment.run(self._wanted.name, order)
+                run = replace(run, settings=self._wanted.settings)
             except Refused as error:
                 if order is todo[0]:
                     raise
@@ -115,7 +120,7 @@ class Campaign:
 
 async def repair(*command: str) -> None:
     """What the operator would do to a service that did not come back by itself. OSError when it
-    cannot be started.
+    cannot be started, or says by its status that it failed.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -128,11 +133,16 @@ async def repair(*command: str) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+    if process.returncode:
+        raise OSError(f"{command[0]} ended with status {process.returncode}")
 
 
-def remaining(wanted: list[Order], done: Iterable[Run]) -> list[Order]:
-    """Those that no conclusive run was written of; raises ``Refused`` for another's file."""
-    by_number = {order.number: order for order in wanted}
+def remaining(wanted: Wanted, done: Iterable[Run]) -> list[Order]:
+    """Those that no conclusive run was written of; raises ``Refused`` for another's file. A run
+    that was interrupted once its fault had taken hold is not run again: it stays what it was.
+    """
+    ordered = orders(wanted)
+    by_number = {order.number: order for order in ordered}
     over = set[int]()
     for run in done:
         order = by_number.get(run.number)
@@ -147,9 +157,14 @@ def remaining(wanted: list[Order], done: Iterable[Run]) -> list[Order]:
                 f"campaign {run.campaign!r} has a run {run.id} that is not of this plan: the "
                 "same faults, counts and seed take it up again, another --name begins anew"
             )
-        if run.outcome is not Outcome.INCONCLUSIVE:
+        if (run.target, run.settings) != (wanted.target, wanted.settings):
+            raise Refused(
+                f"campaign {run.campaign!r} was begun on {run.target} with {run.settings}, not on "
+                f"{wanted.target} with {wanted.settings}: another --name begins anew"
+            )
+        if run.outcome is not Outcome.INCONCLUSIVE or run.effect is not None:
             over.add(run.number)
-    return [order for order in wanted if order.number not in over]
+    return [order for order in ordered if order.number not in over]
 
 
 def _identity(order: Order) -> tuple[str, str, str, Kind, int]:

@@ -50,7 +50,7 @@ def run(
     sidecar: Annotated[str, typer.Option(help="Watched for alarms, as http://HOST:9838.")] = "",
     runs: Annotated[int, typer.Option(min=0, max=10_000, help="Of each fault.")] = 5,
     shams: Annotated[int, typer.Option(min=0, max=10_000, help="Runs without a fault.")] = 0,
-    controls: Annotated[int, typer.Option(min=0, max=10_000, help="Runs aimed past it.")] = 0,
+    controls: Annotated[int, typer.Option(min=0, max=10_000, help="Of each: aimed past it.")] = 0,
     seed: Annotated[
         int | None, typer.Option(help="Of every choice; drawn and told if none.")
     ] = None,
@@ -66,6 +66,12 @@ def run(
     period: Annotated[
         float, typer.Option(min=0.05, max=60, help="Seconds between two requests.")
     ] = 0.25,
+    detect_seconds: Annotated[
+        float, typer.Option(min=0, max=3_600, help="After the effect, to wait for an alarm.")
+    ] = 0.0,
+    require: Annotated[
+        float, typer.Option(min=0, max=1, help="Exit 1 if a fault's share recovered is less.")
+    ] = 0.0,
     model: Annotated[str, typer.Option(help="Its name in requests; asked for if not given.")] = "",
     repair: Annotated[
         str, typer.Option(help="Command that brings back a service that did not recover.")
@@ -81,7 +87,7 @@ def run(
 
     Refused unless the target agreed, in its environment, to be broken in this environment, and
     this is not production. Ctrl-C undoes what is injected, and reports. Exit status: 0 completed,
-    1 stopped early, 2 refused, 130 interrupted.
+    1 stopped early or less recovered than required, 2 refused, 130 interrupted.
     """
     from chaos import running
 
@@ -105,6 +111,8 @@ def run(
         name=name,
         metrics=metrics,
         otlp=otlp,
+        detect_seconds=detect_seconds,
+        require=require,
         state=state,
     )
     try:

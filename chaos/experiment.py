@@ -48,6 +48,7 @@ class Experiment:
         self._watching = Watching(probers, clock)
         self._loosing = Loosing(keeper, patience, clock, self._stopped)
         self._stall = 0.0
+        self._before: tuple[str, ...] = ()
         self.stop = asyncio.Event()
 
     async def run(self, campaign: str, order: Order) -> Run:
@@ -118,6 +119,7 @@ class Experiment:
             plan = (order, self._target, injection.undo, longest)
             await asyncio.to_thread(self._keeper.planned, *plan)
         start, self._stall = self._clock(), 0.0
+        self._before = self._sight.firing
         found, wrong = await self._played(
             replace(empty, started_unix=time()), order, injection, start
         )
@@ -126,7 +128,8 @@ class Experiment:
         if self._stall > STALL:
             wrong = wrong or f"this injector itself stood still for {self._stall:.1f} s"
         found = self._judged(replace(found, watched=self._clock() - start), start, wrong)
-        return replace(found, left_behind=await asyncio.to_thread(leftovers.after, self._target))
+        left = await asyncio.to_thread(leftovers.after, self._target)
+        return replace(found, left_behind=left, unlooked=leftovers.unlooked)
 
     async def _played(
         self, run: Run, order: Order, injection: Injection | None, start: float
@@ -161,8 +164,15 @@ class Experiment:
         while self._clock() < deadline and not await self._stopped(LOOK):
             well = not self._unwell(start, run)
             settled = (settled or self._clock()) if well else None
-            if settled is not None and self._clock() - settled >= self._patience.settle:
+            over = settled is not None and self._clock() - settled >= self._patience.settle
+            if over and not self._awaited(start, run):
                 return
+
+    def _awaited(self, start: float, run: Run) -> bool:
+        """Whether an alarm may still come in the time that it was given."""
+        if run.effect is None or self._sight.since(start):
+            return False
+        return self._clock() - start - run.effect < self._patience.detect
 
     def _unwell(self, start: float, run: Run) -> list[str]:
         """The places that have not been seen to be well since the fault's end."""
@@ -176,4 +186,6 @@ class Experiment:
         outcome, reason = judging.outcome(run, late, self.stop.is_set(), wrong)
         judged = replace(run, places=places, outcome=outcome, reason=reason)
         detected, blind = self._sight.since(start), self._sight.unseen(start)
+        if self._before and not detected:  # what fires cannot begin to
+            blind = blind or f"{', '.join(self._before)} fired before it began"
         return replace(judged, detected=detected, blind=blind)

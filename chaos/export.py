@@ -190,10 +190,7 @@ def served(
     raises ``Unservable``. ``exposed`` allows an address that others can reach.
     """
     if not exposed and not _loopback(address):
-        raise Unservable(
-            f"metrics address {address!r} is not of this machine alone; use 127.0.0.1, or say "
-            "that it is meant to be exposed"
-        )
+        raise Unservable(f"metrics address {address!r} is not of this machine alone; use 127.0.0.1")
     try:
         server, thread = start_http_server(port, address, figures.registry)
     except (OSError, OverflowError) as error:

@@ -75,16 +75,17 @@ def success(probes: Iterable[Probe], effect: float) -> float | None:
 
 
 def recovered(probes: Iterable[Probe], effect: float, usual: Usual) -> float | None:
-    """T4: the end of the last of the first ``IN_A_ROW`` answers that kept to the usual, of those
+    """T4: the end of the first of ``IN_A_ROW`` answers in a row that kept to the usual, of those
     sent after the effect began and after the last that did not keep to it. So a service that
-    comes back and fails once more while it is watched has not been well in between.
+    comes back and fails once more while it is watched has not been well in between. The others only
+    confirm it: with the last of them the time would be that of our looking.
     """
     after = sorted((p for p in probes if p.sent >= effect), key=_sent)
     bad = [at for at, probe in enumerate(after) if not usual.kept(probe)]
     good = after[bad[-1] + 1 if bad else 0 :]
     if len(good) < IN_A_ROW:
         return None
-    return max(probe.ended for probe in good[:IN_A_ROW])
+    return good[0].ended
 
 
 def interruption(probes: Iterable[Probe], effect: float) -> float:

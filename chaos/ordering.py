@@ -52,7 +52,8 @@ class Order:
 class Patience:
     """Seconds: for a steady service before the fault, for its effect, how long it lasts (None: as
     its method says), all of a run after arming, how long a service that has recovered is still
-    looked at, for a relapse and for late alarms, and how long a sham is.
+    looked at for a relapse, how long a sham is, and how long after the effect an alarm is waited
+    for if none has come by then.
     """
 
     steady: float = 60.0
@@ -61,6 +62,7 @@ class Patience:
     most: float = 120.0
     settle: float = 2.0
     sham: float = 10.0
+    detect: float = 0.0
 
     def lasts(self, order: Order) -> float:
         """How long its fault does, once it has taken hold."""

@@ -9,7 +9,7 @@ from chaos.campaign import Wanted
 from chaos.printable import printable
 from chaos.target import Target
 from chaos.vocabulary import Kind, Outcome, Run
-from sidecar.units import duration
+from sidecar.units import count, duration
 
 
 def tell(console: Console, text: str, style: str = "") -> None:
@@ -26,8 +26,9 @@ def opening(wanted: Wanted, target: Target) -> str:
     """What is about to be done."""
     names = ", ".join(f"{fault.name}:{method.name}" for fault, method in wanted.methods)
     return (
-        f"campaign {wanted.name}: {wanted.runs} runs of {names}, {wanted.shams} shams, "
-        f"{wanted.controls} controls on {target.name} in {target.environment}, seed {wanted.seed}"
+        f"campaign {wanted.name}: of each of {names} {count(wanted.runs, 'run')} and "
+        f"{count(wanted.controls, 'control')}, and {count(wanted.shams, 'sham')}, on {target.name} "
+        f"in {target.environment}, seed {wanted.seed}"
     )
 
 

@@ -13,6 +13,7 @@ from chaos.places import state_folder
 from chaos.printable import printable
 from chaos.progress import tell
 from chaos.target import Refused
+from chaos.unended import outstanding
 from chaos.vocabulary import Ending
 
 
@@ -38,6 +39,14 @@ def _recovered(journal: Journal, console: Console, write_off: str, reason: str) 
     found = heal_all(journal)
     for entry, healing in found:
         tell(console, f"run {printable(entry.run)}: {healing.ending}: {printable(healing.text)}")
-    if not found:
+    forced = outstanding(journal.read().entries)
+    for planned in forced:
+        if planned.run not in {entry.run for entry, _ in found}:
+            pid = planned.plan.session.pid
+            told = (
+                f"run {printable(planned.run)}: in force; its injector, process {pid}, sees to it"
+            )
+            tell(console, told)
+    if not found and not forced:
         tell(console, f"nothing was left behind in {journal.folder}")
     return int(any(healing.ending is Ending.FAILED for _, healing in found))

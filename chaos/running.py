@@ -66,6 +66,8 @@ class Asked:
     name: str = ""
     metrics: str = ""
     otlp: str = ""
+    detect_seconds: float = 0.0
+    require: float = 0.0
     state: Path | None = None
     console: Console = field(default_factory=lambda: Console(highlight=False))
 
@@ -109,14 +111,25 @@ def play(asked: Asked) -> int:
         tell(asked.console, f"{ended}: {printable(why)}", "bold yellow")
     if file.exists() and not asked.console.quiet:
         _report(asked.console, file)
-    return _CODES[ended]
+    return _CODES[ended] or _short(asked, file)
+
+
+def _short(asked: Asked, file: Path) -> int:
+    """1 when fewer recovered of some fault than was required, which is told; else 0."""
+    rates = [(one.name, one.recovery) for one in summary_of(file).faults if one.recovery]
+    bad = [name for name, rate in rates if (rate.rate or 0.0) < asked.require]
+    if bad and asked.require:
+        told = f"fewer than {asked.require:g} recovered: {', '.join(bad)}"
+        tell(asked.console, told, "bold red")
+        return 1
+    return 0
 
 
 def _report(console: Console, file: Path) -> None:
     try:
         console.print()
         show(console, summary_of(file))
-        console.print(Text(f"\nkept in   {file}", style="dim"))
+        console.print(Text(f"\nkept in   {file}", style="dim"), soft_wrap=True)
     except (OSError, SystemExit):  # nobody reads it any more: it is kept all the same
         console.quiet = True
 
@@ -124,7 +137,15 @@ def _report(console: Console, file: Path) -> None:
 def _wanted(asked: Asked) -> Wanted:
     methods = tuple(dict.fromkeys(chosen(words) for words in asked.faults))
     name = asked.name or f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{asked.seed}"
-    return Wanted(name, methods, asked.runs, asked.seed, asked.shams, asked.controls)
+    counts = (asked.runs, asked.seed, asked.shams, asked.controls)
+    return Wanted(name, methods, *counts, target=asked.target, settings=_settings(asked))
+
+
+def _settings(asked: Asked) -> str:
+    hold = "as each lasts" if asked.hold is None else f"{asked.hold:g} s"
+    told = f"{asked.environment}, hold {hold}, a request each {asked.period:g} s, "
+    told += f"{asked.max_seconds:g} s a run, users {asked.url}"
+    return told + (f", engine {asked.engine_url}" if asked.engine_url else "")
 
 
 def lacking(target: Target, wanted: Wanted) -> None:
@@ -156,9 +177,17 @@ async def _play(asked: Asked, wanted: Wanted, parts: Parts) -> tuple[Ended, str]
         await sight.start()
         stack.push_async_callback(sight.stop)
         if asked.sidecar and sight.blind:
-            raise Refused(f"{asked.sidecar}: {sight.blind}")
+            raise Refused(
+                f"--sidecar {asked.sidecar}: {sight.blind}; write it as http://127.0.0.1:9838, and "
+                "see that it runs"
+            )
         exported = stack.enter_context(exporting(asked.metrics, asked.otlp, parts.journal))
-        patience = Patience(asked.steady_seconds, hold=asked.hold, most=asked.max_seconds)
+        patience = Patience(
+            asked.steady_seconds,
+            hold=asked.hold,
+            most=asked.max_seconds,
+            detect=asked.detect_seconds,
+        )
         keeper = Kept(parts.journal, parts.guard, parts.guard.session, exported.figures)
         experiment = Experiment(parts.target, probers, sight, keeper, patience)
         tell(asked.console, opening(wanted, parts.target), "dim")
@@ -169,7 +198,10 @@ async def _play(asked: Asked, wanted: Wanted, parts: Parts) -> tuple[Ended, str]
 
         with stoppable(experiment.stop, asked.console):
             campaign = Campaign(wanted, experiment, parts.file, said, parts.mend)
-            return await campaign.play()
+            found = await campaign.play()
+    if exported.spans is not None and (lost := exported.spans.counts()):
+        tell(asked.console, f"spans that were dropped: {lost}", "yellow")
+    return found
 
 
 def _places(asked: Asked) -> list[Place]:

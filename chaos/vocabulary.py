@@ -99,7 +99,7 @@ class Watched:
     """The service seen from one place: by its users through the gateway, or at the engine itself.
 
     ``success`` is T3, the end of the first whole answer that was asked for after the effect began
-    and, where something failed, after the first failure. ``recovered`` is T4, the end of the last
+    and, where something failed, after the first failure. ``recovered`` is T4, the end of the first
     of K whole answers in a row within the usual latency, after the last that was not. Both are None
     when they never came. ``interruption`` sums the time in which requests were sent and none
     succeeded, give or take ``period``.

@@ -53,6 +53,8 @@ def options(arguments: list[str] | None = None) -> Options:
         args = found.parse_args(arguments)
     check(found, args)
     gpu = not args.no_gpu and not driver.lacking()
+    if args.chaos and args.seconds is not None:
+        found.error("--chaos: ends by itself, after about three minutes; leave --seconds out")
     if args.chaos and not gpu:
         found.error(f"--chaos: needs the stand-in GPUs ({driver.lacking() or 'not --no-gpu'})")
     plan = Plan(

@@ -30,6 +30,10 @@ def report(campaign: str, state: Path | None, as_json: bool, html: Path | None) 
     file = (
         named if named.is_file() else results_file((state or state_folder()).absolute(), campaign)
     )
+    if not file.exists():
+        known = sorted(one.stem for one in file.parent.glob("*.jsonl"))
+        there = f"there are {', '.join(known[:10])}" if known else "none was ever finished there"
+        raise Refused(f"no run of a campaign {campaign!r} in {file.parent}: {there}")
     summary = summary_of(file)
     console = Console(highlight=False)
     if as_json:

@@ -20,7 +20,7 @@ from chaos.vocabulary import Ending, Healing, Kind, Outcome, Run
 from tests.chaos.breaking import Noting
 
 METHODS = tuple(chosen(name) for name in FAULTS)
-WANTED = Wanted("c", METHODS, runs=5, seed=3, shams=4, controls=2)
+WANTED = Wanted("c", METHODS, runs=5, seed=3, shams=4, controls=2, target="port:1")
 
 
 def run_of(
@@ -71,7 +71,7 @@ def test_every_run_is_in_the_order_once() -> None:
     kinds = Counter((one.fault.name, one.kind) for one in orders(WANTED))
     assert all(kinds[name, Kind.FAULT] == 5 for name in FAULTS)
     assert sum(count for (_, kind), count in kinds.items() if kind is Kind.SHAM) == 4
-    assert sum(count for (_, kind), count in kinds.items() if kind is Kind.CONTROL) == 2
+    assert all(kinds[name, Kind.CONTROL] == 2 for name in FAULTS)
 
 
 def test_the_seed_decides_the_order_and_every_choice() -> None:
@@ -96,7 +96,24 @@ def test_another_campaigns_file_is_not_gone_on_with(tmp_path: Path) -> None:
     """Its runs would be told as this one's."""
     other = orders(replace(WANTED, seed=4))
     with pytest.raises(Refused, match="another --name"):
-        remaining(orders(WANTED), [run_of(other[0])])
+        remaining(WANTED, [run_of(other[0])])
+
+
+@pytest.mark.parametrize("change", [{"target": "port:2"}, {"settings": "hold 1 s"}])
+def test_a_campaign_is_not_taken_up_as_another(change: dict[str, str]) -> None:
+    """On another target, or asked for otherwise, its runs are not of one kind."""
+    first = run_of(orders(WANTED)[0])
+    with pytest.raises(Refused, match="another --name"):
+        remaining(replace(WANTED, **change), [first])
+
+
+def test_a_run_that_was_interrupted_in_its_fault_is_not_run_again() -> None:
+    """Or whoever stops the bad ones has only good ones."""
+    first, second, *_ = orders(WANTED)
+    begun = replace(run_of(first, Outcome.INCONCLUSIVE), effect=0.1)
+    left = remaining(WANTED, [begun, run_of(second, Outcome.INCONCLUSIVE)])
+    assert first not in left
+    assert second in left
 
 
 def test_a_fault_that_cannot_be_undone_stops_it(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def ran(
     patience: Patience = QUICK,
     mode: str = "ok",
     stop_after: float | None = None,
+    sight: Sight | None = None,
 ) -> tuple[Run, Noting, Breaking]:
     """One run of that breaking."""
     keeper = keeper or Noting()
@@ -49,7 +50,7 @@ def ran(
             prober = Prober(Place("users", chat.url, period=0.02, deadline=1.0))
             await prober.start()
             chat.mode = mode
-            experiment = Experiment(TARGET, [prober], Sight(None), keeper, patience)
+            experiment = Experiment(TARGET, [prober], sight or Sight(None), keeper, patience)
             if stop_after is not None:
                 asyncio.get_running_loop().call_later(stop_after, experiment.stop.set)
             run = await experiment.run("c", order(lambda _: broken, kind))
@@ -189,3 +190,31 @@ def test_an_injector_that_stood_still_says_nothing_of_the_service() -> None:
     assert run.outcome is Outcome.INCONCLUSIVE
     assert "stood still for 1." in run.reason
     assert run.healing is not None
+
+
+class Firing(Sight):
+    """Sees one rule fire from the beginning."""
+
+    blind = ""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.blind = ""
+
+    @property
+    def firing(self) -> tuple[str, ...]:
+        return ("ErrorBurst",)
+
+
+def test_what_fires_already_cannot_be_missed() -> None:
+    """The run says so, and counts as neither detected nor missed."""
+    run, _, _ = ran(Breaking, sight=Firing())
+    assert run.outcome is Outcome.RECOVERED
+    assert "ErrorBurst fired before" in run.blind
+
+
+def test_an_alarm_is_waited_for_as_long_as_was_asked() -> None:
+    """Though the service has long been well."""
+    run, _, _ = ran(Breaking, patience=replace(QUICK, detect=1.5, most=10.0))
+    assert run.effect is not None
+    assert run.watched >= run.effect + 1.5

@@ -42,11 +42,8 @@ def _recovered(journal: Journal, console: Console, write_off: str, reason: str) 
     forced = outstanding(journal.read().entries)
     for planned in forced:
         if planned.run not in {entry.run for entry, _ in found}:
-            pid = planned.plan.session.pid
-            told = (
-                f"run {printable(planned.run)}: in force; its injector, process {pid}, sees to it"
-            )
-            tell(console, told)
+            by = f"its injector, process {planned.plan.session.pid}, sees to it"
+            tell(console, f"run {printable(planned.run)}: in force; {by}")
     if not found and not forced:
         tell(console, f"nothing was left behind in {journal.folder}")
     return int(any(healing.ending is Ending.FAILED for _, healing in found))

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,13 @@ from typer.testing import CliRunner
 
 from chaos import results
 from chaos.command import chaos
+from chaos.entries import Plan
 from chaos.faults import FAULTS, fault
+from chaos.injector_lock import InjectorLock
+from chaos.journal import Journal
+from chaos.processes import Process
 from chaos.target import CONSENT
+from chaos.undo.end import End
 from tests.chaos.report.made import campaign
 from tests.chaos.test_target import listening
 
@@ -133,7 +139,28 @@ def test_a_campaign_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """With the file that was looked for."""
     status, output = called("report", "nosuch", state=tmp_path)
     assert status == 2
-    assert "nosuch.jsonl" in output
+    assert "no run of a campaign 'nosuch'" in output
+
+
+def test_recover_says_what_a_living_injector_has_in_force(tmp_path: Path) -> None:
+    """It is not undone under its hands, and not told as nothing."""
+    journal = Journal(tmp_path / "state")
+    session = Process.from_pid(os.getpid())
+    deadline = time.clock_gettime(time.CLOCK_BOOTTIME) + 60
+    undo = End("a" * 32)
+    with InjectorLock(tmp_path / "state", session):
+        journal.plan(Plan("r", "gpu_oom", "balloon", "port:1", undo, session, deadline))
+    status, output = called("recover", state=tmp_path / "state")
+    assert status == 0
+    assert f"in force; its injector, process {os.getpid()}" in output
+
+
+def test_the_library_is_where_it_says() -> None:
+    """To be preloaded by its whole path."""
+    status, output = called("library")
+    assert status == 0
+    assert Path(output.strip()).name == "libmodelprobe_chaos.so"
+    assert Path(output.strip()).is_file()
 
 
 def test_the_command_is_there_because_the_distribution_is() -> None:

@@ -70,7 +70,7 @@ def test_a_service_that_fails_and_comes_back_has_recovered() -> None:
     assert place.success is not None
     assert place.recovered is not None
     assert 0.0 <= run.effect < run.healed
-    assert run.effect + 0.1 <= place.success < place.recovered  # it lasted 0.1 s
+    assert run.effect + 0.1 <= place.success <= place.recovered  # it lasted 0.1 s
     assert 0.05 < place.interruption < 1.5
     assert broken.said == ["inject", "keep", "release"]
     assert keeper.said == ["planned", "injected", "proven", "heal"]

@@ -19,7 +19,7 @@ from bench.campaign_live import Played, Setting, play, wrong
 from bench.campaign_simulated import Calibration, calibrate
 from bench.detectors import commit, machine
 from chaos.report.document import by_fault
-from chaos.report.summarising import summarise
+from chaos.report.summarising import PROVEN, summarise
 from chaos.statistics import share
 from chaos.vocabulary import Kind, Outcome
 
@@ -48,7 +48,7 @@ def calibrated(simulated: list[Calibration], hidden: list[dict[str, object]]) ->
 
 def told(played: Played) -> dict[str, object]:
     """One setting with hidden faults: its interval beside the truth, and what was misjudged."""
-    proven = [run for run in played.runs if run.effect is not None]
+    proven = [run for run in played.runs if run.outcome in PROVEN]
     found = share(sum(run.outcome is Outcome.RECOVERED for run in proven), len(proven))
     truth = 1.0 - played.setting.fail
     return {
@@ -74,7 +74,7 @@ def aside(played: Played) -> dict[str, int]:
     return {
         "shams": len(found[Kind.SHAM]),
         "controls": len(found[Kind.CONTROL]),
-        "controls_injected": sum(run.effect is not None for run in found[Kind.CONTROL]),
+        "controls_injected": sum(run.outcome in PROVEN for run in found[Kind.CONTROL]),
     }
 
 

@@ -25,6 +25,7 @@ from chaos.journal import Journal
 from chaos.keeping import Kept
 from chaos.probing import Place, Prober
 from chaos.processes import Process
+from chaos.report.summarising import PROVEN
 from chaos.sight import Sight
 from chaos.target import Target
 from chaos.vocabulary import Outcome, Run
@@ -164,7 +165,7 @@ def _truths(file: Path) -> dict[int, Truth]:
 def wrong(played: Played) -> dict[str, int]:
     """How often the outcome was not the truth, by kind."""
     pairs = [(run, played.truths[run.number]) for run in played.runs]
-    proven = [(run, truth) for run, truth in pairs if run.effect is not None]
+    proven = [(run, truth) for run, truth in pairs if run.outcome in PROVEN]
     recovered = [(run, truth) for run, truth in proven if run.outcome is Outcome.RECOVERED]
     leaks = [(run, truth) for run, truth in recovered if truth.leaked]
     return {

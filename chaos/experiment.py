@@ -26,9 +26,6 @@ from chaos.watching import Watching
 __all__ = ["Experiment", "Keeper", "Order", "Patience", "Unwatched"]
 
 LOOK = 0.1  # seconds between two judgements of recovery
-# Seconds for which we may come too late: who was stopped himself, or kept from his work, has asked
-# nobody meanwhile, and what he then says of a service is not so.
-STALL = 1.0
 
 
 class Experiment:
@@ -125,7 +122,7 @@ class Experiment:
         )
         if not wrong:
             await self._watch(start, found)
-        if self._stall > STALL:
+        if self._stall > self._patience.stall:
             wrong = wrong or f"this injector itself stood still for {self._stall:.1f} s"
         found = self._judged(replace(found, watched=self._clock() - start), start, wrong)
         left = await asyncio.to_thread(leftovers.after, self._target)

@@ -53,7 +53,8 @@ class Patience:
     """Seconds: for a steady service before the fault, for its effect, how long it lasts (None: as
     its method says), all of a run after arming, how long a service that has recovered is still
     looked at for a relapse, how long a sham is, and how long after the effect an alarm is waited
-    for if none has come by then.
+    for if none has come by then. Who comes later to his own work than ``stall``, stopped or kept
+    from it, has asked nobody meanwhile, and says nothing.
     """
 
     steady: float = 60.0
@@ -63,6 +64,7 @@ class Patience:
     settle: float = 2.0
     sham: float = 10.0
     detect: float = 0.0
+    stall: float = 1.0
 
     def lasts(self, order: Order) -> float:
         """How long its fault does, once it has taken hold."""

@@ -27,7 +27,7 @@ class Standing(Breaking):
         super().keep()
 
 
-QUICK = Patience(steady=5.0, effect=0.5, most=3.0, settle=0.1, sham=0.3)
+QUICK = Patience(steady=5.0, effect=0.5, most=3.0, settle=0.1, sham=0.3, stall=9.0)
 TARGET = Target("port:1", "staging")
 Made = Callable[[Chat], Breaking]
 
@@ -180,7 +180,9 @@ def test_an_injector_that_stood_still_says_nothing_of_the_service() -> None:
         async with serving() as chat:
             prober = Prober(Place("users", chat.url, period=0.02, deadline=1.0))
             await prober.start()
-            experiment = Experiment(TARGET, [prober], Sight(None), Noting(), QUICK)
+            experiment = Experiment(
+                TARGET, [prober], Sight(None), Noting(), replace(QUICK, stall=1.0)
+            )
 
             run = await experiment.run("c", order(lambda _: Standing(chat)))
             await prober.stop()

@@ -147,7 +147,9 @@ def test_whoever_is_killed_often(scene: Scene, tmp_path: Path, part: int) -> Non
 def _summary(found: list[Found]) -> str:
     took = [one.healed for one in found if one.healed is not None]
     counts = Counter((one.plot.victim, one.plot.step) for one in found)
+    times = f"median {median(took):.3f} s, at most {max(took):.3f} s" if took else "nothing"
+    force = sum(one.force for one in found)
     return (
-        f"{len(found)} kills, in force {sum(one.force for one in found)}; healed after median "
-        f"{median(took):.3f} s, at most {max(took):.3f} s (n = {len(took)}); {dict(counts)}"
+        f"{len(found)} kills, in force {force}; healed after {times} (n = {len(took)}); "
+        f"{dict(counts)}"
     )

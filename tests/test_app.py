@@ -25,6 +25,7 @@ from sidecar.export import server
 from sidecar.testing import wait_for
 
 PROGRAM = Path(sys.executable).with_name("model-probe")
+pytestmark = pytest.mark.usefixtures("readable_by_all")
 METRICS = b"llamacpp:requests_processing 3\nllamacpp:tokens_predicted_total 7\n"
 
 

@@ -149,6 +149,7 @@ class Configuration:
         self.folder.mkdir(parents=True, exist_ok=True)
         text = "\n".join(self.lines()) + "\n" * (1 + self.written % 61)
         fd, name = tempfile.mkstemp(dir=self.folder, prefix="config-")
+        os.fchmod(fd, 0o644)  # a sidecar that root started reads it as somebody else
         with os.fdopen(fd, "w") as file:
             file.write(text)
         Path(name).replace(self.folder / "config")

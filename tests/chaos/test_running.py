@@ -42,7 +42,7 @@ def ran(*words: str) -> tuple[int, str]:
     return found.exit_code, found.output
 
 
-def run(port: int, *words: str, state: str = "/nonexistent/state") -> tuple[int, str]:
+def run(port: int, *words: str, state: str = "/proc/nowhere/state") -> tuple[int, str]:
     target = ("--target", f"port:{port}", "--environment", "staging")
     place = ("--url", "http://127.0.0.1:1", "--state", state)
     return ran("run", "gpu_oom:balloon", *target, *place, *words)
@@ -98,10 +98,10 @@ def test_recover_refuses_a_folder_that_is_none(state: str) -> None:
     assert "Traceback" not in said
 
 
-def test_nobody_who_listens_is_refused() -> None:
+def test_nobody_who_listens_is_refused(tmp_path: Path) -> None:
     """No other is taken in its stead."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        status, said = run(taken.getsockname()[1])
+        status, said = run(taken.getsockname()[1], state=str(tmp_path / "state"))
     assert status == 2
     assert "nobody listens there now" in said

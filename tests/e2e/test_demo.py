@@ -12,6 +12,7 @@ import pytest
 from rig import driver
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("readable_by_all")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the wire tap needs root and BPF")
 
 
@@ -62,7 +63,7 @@ def test_bad_options_are_refused(tmp_path: Path) -> None:
     for arguments, word in (
         (["--seconds", "1"], "--seconds"),
         (["--rate", "0"], "--rate"),
-        (["--json", "/nonexistent/x.json"], "/nonexistent"),
+        (["--json", "/proc/nowhere/x.json"], "/proc/nowhere"),
         (["--gateway", "nginx"], "nginx"),
         (["--seconds", "5", "--model", "/nonexistent.gguf"], "/nonexistent.gguf"),
     ):

@@ -92,9 +92,9 @@ def test_the_driver_closes_an_incident(machine: Machine) -> None:
     """A recovery action that goes back to none is evidence of the reset."""
     view = listening(machine)
     machine.set("recovery_action", 4)
+    view.wait(lambda v: need(v) == {"drain_and_reset"})  # so it was read: the Xid asks for it too
     driver.inject_xid(machine.folder, 95)
     view.wait(lambda v: v.get("xid_errors_total", xid="95") == 1)
-    view.wait(lambda v: need(v) == {"drain_and_reset"})
     machine.set("recovery_action", 0)
     view.wait(lambda v: need(v) == set())
 

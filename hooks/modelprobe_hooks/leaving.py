@@ -58,7 +58,7 @@ class Leave:
         if self._on_leave is not None:
             try:
                 self._on_leave(lost)
-            except Exception:
+            except Exception:  # the caller's code: the process leaves whatever it raises
                 LOG.exception("on_leave failed")
         flush()
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:

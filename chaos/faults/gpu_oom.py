@@ -14,6 +14,7 @@ from chaos import nvml
 from chaos.fault import Fault, Injection, Method
 from chaos.hooking import Hooked, lacking
 from chaos.interposer.rules import Error, Rule
+from chaos.interposer.symbols import ALLOCATIONS
 from chaos.limiting import Limited, unlimited
 from chaos.processes import Process
 from chaos.reaping import reaped
@@ -23,16 +24,6 @@ from chaos.undo.end import End
 from chaos.vocabulary import Effect, Healer, Layer, Proof
 
 CUDA_ERROR_OUT_OF_MEMORY = 2
-ALLOCATIONS = (
-    "cuMemAlloc_v2",
-    "cuMemAllocPitch_v2",
-    "cuMemAllocManaged",
-    "cuMemAllocAsync",
-    "cuMemAllocAsync_ptsz",
-    "cuMemAllocFromPoolAsync",
-    "cuMemAllocFromPoolAsync_ptsz",
-    "cuMemCreate",
-)
 _HOLDING = re.compile(rb"holding [0-9]{1,19} [0-9]{1,19}")  # a driver may print there too
 TOKEN, PRELOAD = "MODELPROBE_CHAOS_TOKEN", "LD_PRELOAD"
 LEAVE = 1 << 20  # bytes that the balloon leaves free: less than any block of a KV cache

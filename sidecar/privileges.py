@@ -28,6 +28,7 @@ class Capability(IntEnum):
 
     NET_ADMIN = 12
     NET_RAW = 13
+    SYS_PTRACE = 19
     SYS_ADMIN = 21
     SYSLOG = 34
     PERFMON = 38

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from sidecar.config import Settings
 from sidecar.probed import frames
-from sidecar.probed.frames import FrameType, Status
+from sidecar.probed.frames import FrameType, Status, Watch
+from sidecar.probed.targets import Selector
 from sidecar.signals import (
     Absence,
     Kind,
@@ -82,9 +83,15 @@ class ProbesCollector:
     interval_seconds = 0.0  # collect itself waits for frames
     deadline_seconds = 5.0
 
-    def __init__(self, path: Path, ports: dict[int, Leg], proc: Path = Path("/proc")) -> None:
+    def __init__(
+        self,
+        path: Path,
+        ports: dict[int, Leg],
+        selectors: tuple[Selector, ...] = (),
+        proc: Path = Path("/proc"),
+    ) -> None:
         self._path = path
-        self._ports = ports
+        self._ports, self._selectors = ports, selectors
         self._proc = proc
         self._socket: socket.socket | None = None
         self._heard = 0.0
@@ -106,7 +113,7 @@ class ProbesCollector:
         link.settimeout(1.0)
         try:
             link.connect(str(self._path))
-            link.send(frames.pack_watch(self._ports))
+            link.send(frames.pack_watch(Watch(self._ports, self._selectors)))
         except OSError as error:
             link.close()
             raise _unreachable(self._path, error) from error

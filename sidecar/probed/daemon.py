@@ -1,89 +1,70 @@
 """The loop of ``probed``: one thread, one poll, two clocks.
 
-Every ``DRAIN_SECONDS`` finished requests leave the ring; every second the table is swept for open
-ones and each client gets a STATUS, which is also the heartbeat. A probe that cannot be loaded is
-reported with its reason and tried again with back-off.
+Every ``DRAIN_SECONDS`` what came leaves the rings; every second the probes tell what stands and
+each client gets a STATUS of each probe, which is also the heartbeat.
 """
 
 from __future__ import annotations
 
 import os
 import select
-import sys
 import time
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
-from sidecar.probed import capabilities, frames
+from sidecar.probed import frames
+from sidecar.probed.following import Following
+from sidecar.probed.namespaces import Network
+from sidecar.probed.probe import Load, Report
 from sidecar.probed.server import Client, Server
-from sidecar.probed.wire import Sweep, WireProbe, port_of
-from sidecar.probed.words import Seldom, say
+from sidecar.probed.slots import Slot
+from sidecar.probed.surrender import Surrender
+from sidecar.probed.words import Seldom
 from sidecar.signals import Absence, NoData
 
 DRAIN_SECONDS = 0.04
 SECOND = 1.0
-RETRY_LIMIT_SECONDS = 300.0  # a compilation with BCC costs a second of CPU
-IDLE_NS = 600 * 10**9  # a connection without a packet for so long is forgotten
-OPEN_REPORTS = 256  # a second, at most
-_YOUNG_NS = 10**9  # a request that ends within a second needs no report of progress
-
-
-class Probe(Protocol):
-    """What the loop needs of a probe: :class:`sidecar.probed.wire.WireProbe` and its fakes."""
-
-    @property
-    def loader(self) -> str:
-        """Which loader made it."""
-
-    def watch(self, ports: Iterable[int]) -> None:
-        """Sets the watched server ports."""
-
-    def drain(self) -> Iterable[bytes]:
-        """Records of requests that ended."""
-
-    def counters(self) -> tuple[int, ...]:
-        """The kernel's counters in the order of frames.COUNTER_NAMES."""
-
-    def sweep(self, now_ns: int, idle_ns: int, limit: int) -> Sweep:
-        """What is open, and what was given up."""
-
-    def close(self) -> None:
-        """Ends the probe."""
 
 
 class Daemon:
-    """Serves clients until a signal's exception ends :meth:`run`."""
+    """Serves clients until a signal's exception ends :meth:`run`. ``home`` is the namespace whose
+    probes are loaded at once; None where each client's own is watched.
+    """
 
     def __init__(
         self,
         server: Server,
-        load: Callable[[], Probe],
+        loads: Mapping[str, Load],
+        surrender: Surrender,
+        home: Network | None,
+        loader: str = "auto",
         stdin: int | None = None,
-        drop: Callable[[Callable[[], object]], object] = capabilities.drop,
+        follow: Callable[[Network], Following] = Following,
     ) -> None:
-        self._server, self._load, self._stdin, self._drop = server, load, stdin, drop
-        self._probe: Probe | None = None
-        self._failure = NoData(Absence.ERROR, "not loaded yet")
-        self._retry_at, self._retry_after = 0.0, SECOND
-        self._sweep = Sweep()
+        self._server, self._loads, self._loader = server, loads, loader
+        self._surrender, self._home, self._follow = surrender, home, follow
+        self._stdin = stdin
+        self._slots: list[Slot] = []
+        self._following: dict[int, Following] = {}
         self._turned_away = Seldom()
         self._poll = select.poll()
         self._poll.register(server.listener, select.POLLIN)
         if stdin is not None:
             self._poll.register(stdin, select.POLLIN)
+        if home is not None:
+            self._open(home)
 
     def run(self) -> None:
         """Returns when standard input ends, if that was asked for."""
         drain_at = second_at = time.monotonic()
         while True:
             now = time.monotonic()
-            if self._probe is None and now >= self._retry_at:
-                self._try_load(now)
+            self._load(now)
             if now >= drain_at:
                 self._drain()
-                drain_at = now + (DRAIN_SECONDS if self._server.watched() else SECOND)
+                drain_at = now + (DRAIN_SECONDS if self._watching() else SECOND)
             if now >= second_at:
-                self._second()
+                self._second(now)
                 second_at = now + SECOND
             wait = min(drain_at, second_at) - time.monotonic()
             for fd, event in self._poll.poll(max(wait, 0) * 1000):
@@ -95,31 +76,57 @@ class Daemon:
                 drain_at = min(drain_at, time.monotonic() + DRAIN_SECONDS)
 
     def close(self) -> None:
-        """Ends the probe and the socket."""
-        if self._probe is not None:
-            self._probe.close()
+        """Ends the probes and the socket."""
+        for slot in self._slots:
+            slot.close()
         self._server.close()
 
-    def _try_load(self, now: float) -> None:
-        try:
-            self._probe = self._load()
-        except NoData as failure:
-            if failure.reason != self._failure.reason:
-                say(failure.reason)
-            self._failure = failure
-            self._retry_at = now + self._retry_after
-            self._retry_after = min(self._retry_after * 2, RETRY_LIMIT_SECONDS)
+    def _watching(self) -> bool:
+        clients = self._server.clients.values()
+        return any(client.watch.ports or client.watch.selectors for client in clients)
+
+    def _open(self, network: Network) -> None:
+        """Begins with a namespace; its probes are loaded at the next turn of the loop."""
+        self._following[network.inode] = self._follow(network)
+        for name, load in self._loads.items():
+            self._slots.append(Slot(name, network, self._loader, load))
+
+    def _leave(self, network: Network) -> None:
+        """Ends the probes of a namespace that nobody watches any more."""
+        if network == self._home or any(True for _ in self._clients_of(network)):
             return
-        # Nothing is loaded after this, so nothing is needed but the descriptors that are open.
-        self._drop(self._probe.counters)
-        self._probe.watch(self._server.watched())
-        self._tell()
+        self._following.pop(network.inode, None)
+        for slot in self._slots_of(network):
+            slot.close()
+            self._slots.remove(slot)
+
+    def _slots_of(self, network: Network) -> list[Slot]:
+        return [slot for slot in self._slots if slot.network.inode == network.inode]
+
+    def _clients_of(self, network: Network) -> list[Client]:
+        clients = self._server.clients.values()
+        return [client for client in clients if client.network.inode == network.inode]
+
+    def _load(self, now: float) -> None:
+        """Loads what is due. Once nothing more is, what loading needed is given up."""
+        tried = False
+        for slot in self._slots:
+            if slot.due(now):
+                tried = True
+                if slot.try_load(now):
+                    self._watch(slot.network)
+        if tried:
+            self._surrender.after(self._slots)
+            self._tell()
+
+    def _watch(self, network: Network) -> None:
+        following = self._following.get(network.inode)
+        if following is not None:
+            following.watch(self._slots_of(network), self._clients_of(network))
 
     def _ready(self, fd: int, event: int) -> None:
         if fd == self._server.listener.fileno():
-            client = self._server.accept()
-            if client is not None:
-                self._poll.register(client.connection, select.POLLIN)
+            self._accept()
             return
         client = self._server.clients.get(fd)
         if client is None:
@@ -133,80 +140,94 @@ class Daemon:
             self._turned_away.say(f"a client was turned away: {error}")
             self._forget(client)
 
+    def _accept(self) -> None:
+        try:
+            client = self._server.accept()
+        except NoData as failure:
+            self._turned_away.say(f"a client was turned away: {failure.reason}")
+            return
+        if client is None:
+            return
+        self._poll.register(client.connection, select.POLLIN)
+        if client.network.inode not in self._following:
+            self._open(client.network)
+
     def _receive(self, client: Client) -> bool:
-        before = client.ports
+        before = client.watch
         if not client.receive():
             return False
-        if client.ports != before:
-            self._watch()
-            client.send(self._status(client))
+        if client.watch != before:
+            self._watch(client.network)
+            following = self._following.get(client.network.inode)
+            if following is not None:
+                following.prompt()
+            self._tell_one(client)
         return True
-
-    def _watch(self) -> None:
-        if self._probe is not None:
-            self._probe.watch(self._server.watched())
 
     def _forget(self, client: Client) -> None:
         self._poll.unregister(client.connection)
         self._server.drop(client)
-        self._watch()
+        self._watch(client.network)
+        self._leave(client.network)
 
     def _flushed(self, client: Client, more: bool) -> None:
         mask = select.POLLIN | select.POLLOUT if more else select.POLLIN
         self._poll.modify(client.connection, mask)
 
     def _send(self, client: Client, frame: bytes) -> None:
+        if client.connection.fileno() < 0:
+            return  # it went away at an earlier frame of this round
         try:
             client.send(frame)
             self._flushed(client, client.flush())
         except OSError:
             self._forget(client)
 
-    def _publish(self, records: Iterable[bytes]) -> None:
-        for record in records:
-            port, frame = port_of(record), frames.pack_request(record)
-            for client in list(self._server.clients.values()):
-                if port in client.ports:
-                    self._send(client, frame)
+    def _publish(self, network: Network, reports: Iterable[Report]) -> None:
+        for report in reports:
+            if report.changed:
+                self._following[network.inode].prompt()
+            for client in self._clients_of(network):
+                if not report.port or report.port in client.watch.ports:
+                    self._send(client, report.frame)
 
     def _drain(self) -> None:
-        if self._probe is not None:
-            self._publish(self._probe.drain())
+        for slot in list(self._slots):
+            if slot.probe is not None:
+                self._attempt(slot, slot.probe.drain)
 
-    def _second(self) -> None:
-        for client in self._server.silent(time.monotonic()):
+    def _attempt(self, slot: Slot, read: Callable[[], Iterable[Report]]) -> None:
+        """Publishes what a probe says; one that the kernel refuses is loaded anew."""
+        try:
+            self._publish(slot.network, read())
+        except OSError as error:
+            reason = f"a map or ring could not be read: {error}"
+            slot.fail(time.monotonic(), NoData(Absence.ERROR, reason))
+
+    def _second(self, now: float) -> None:
+        for client in self._server.silent(now):
             self._turned_away.say("a client was turned away: it did not say what to watch")
             self._forget(client)
-        if self._probe is not None and self._server.clients:
-            now = time.monotonic_ns()
-            self._sweep = self._probe.sweep(now, IDLE_NS, OPEN_REPORTS)
-            self._publish(self._sweep.lost)
-            self._publish(r for r in self._sweep.open if now - _start_of(r) > _YOUNG_NS)
+        for following in list(self._following.values()):
+            slots, clients = self._slots_of(following.network), self._clients_of(following.network)
+            if not clients:
+                continue
+            following.step(slots, clients)
+            for slot in slots:
+                if slot.probe is not None:
+                    self._attempt(slot, partial(slot.probe.second, time.monotonic_ns()))
+            covered = (Report(frame) for frame in following.coverage(slots))
+            self._publish(following.network, covered)
         self._tell()
 
     def _tell(self) -> None:
         for client in list(self._server.clients.values()):
-            self._send(client, self._status(client))
+            self._tell_one(client)
 
-    def _status(self, client: Client) -> bytes:
-        if self._probe is None:
-            counters = frames.Counters(frames_dropped=client.dropped)
-            failure = self._failure
-            return frames.pack_status(
-                frames.Status("wire", "", failure.absence.value, counters, failure.reason)
-            )
-        values = (*self._probe.counters(), client.dropped)
-        counters = frames.Counters(*values)
-        opened = tuple(self._sweep.of(port) for port in sorted(client.ports))
-        return frames.pack_status(
-            frames.Status("wire", self._probe.loader, "", counters, "", opened)
-        )
-
-
-def _start_of(record: bytes) -> int:
-    return int.from_bytes(record[:8], sys.byteorder)
-
-
-def wire(loader: str) -> Callable[[], Probe]:
-    """The real probe, as :class:`Daemon` wants it."""
-    return lambda: WireProbe(loader)
+    def _tell_one(self, client: Client) -> None:
+        for slot in self._slots_of(client.network):
+            try:
+                self._send(client, slot.status(client))
+            except OSError as error:
+                reason = f"counters could not be read: {error}"
+                slot.fail(time.monotonic(), NoData(Absence.ERROR, reason))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 
 from sidecar import gaps
+from sidecar.probed.targets import MAX_SELECTORS, VALUE_BYTES, By, Selector
 from sidecar.signals import End, Leg, RequestTiming
 
 MAGIC = 0x6D70
@@ -21,6 +22,8 @@ FRAME_BYTES = 960
 MAX_PORTS = 32
 
 _HEADER = struct.Struct("=HBB4x")
+HEADER_BYTES = _HEADER.size
+_SELECTOR = struct.Struct(f"=BB{VALUE_BYTES}s")
 _PORT = struct.Struct("=HB")
 _OPEN = struct.Struct("=HIQ")
 # The layout of struct wire_record in wire.bpf.c; tests compare it with the object's BTF.
@@ -31,9 +34,13 @@ RECORD_BYTES = _RECORD.size
 class FrameType(IntEnum):
     """What a frame carries and who sends it."""
 
-    WATCH = 1  # sidecar -> probed: the ports to watch, replacing earlier ones
+    WATCH = 1  # sidecar -> probed: the ports and processes to watch, replacing earlier ones
     STATUS = 2  # probed -> sidecar: once a second for each probe, also the heartbeat
     REQUEST = 3  # probed -> sidecar: one request ended, or one still open reports
+    COVERAGE = 4  # probed -> sidecar: once a second for each probe and process, see coverage.py
+    SCHED = 5  # probed -> sidecar: once a second for each process, see sched_frames.py
+    PROCESS = 6  # probed -> sidecar: a process ended or was replaced, see sched_frames.py
+    TCP = 7  # probed -> sidecar: once a second for each port, see tcp_counts.py
 
 
 class Flag(IntEnum):
@@ -105,20 +112,41 @@ class Status:
     open: tuple[OpenCount, ...] = ()
 
 
-def _text(raw: bytes) -> str:
+def text(raw: bytes) -> str:
+    """A text field, up to its first zero byte."""
     return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
-def _frame(kind: FrameType, body: bytes) -> bytes:
+def pack(kind: FrameType, body: bytes) -> bytes:
+    """A frame around a body of at most FRAME_BYTES - HEADER_BYTES."""
     return (_HEADER.pack(MAGIC, VERSION, kind) + body).ljust(FRAME_BYTES, b"\0")
 
 
-def pack_watch(ports: dict[int, Leg]) -> bytes:
-    """The frame that asks for these server ports; raises ValueError above MAX_PORTS."""
-    if len(ports) > MAX_PORTS:
-        raise ValueError(f"{len(ports)} ports, at most {MAX_PORTS} can be watched")
-    body = b"".join(_PORT.pack(port, _LEGS.index(leg)) for port, leg in sorted(ports.items()))
-    return _frame(FrameType.WATCH, bytes([len(ports)]) + body)
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What a client asks for: server ports with their legs, and processes."""
+
+    ports: dict[int, Leg]
+    selectors: tuple[Selector, ...] = ()
+
+
+def pack_watch(watch: Watch) -> bytes:
+    """The frame that asks for it; raises ValueError above MAX_PORTS or MAX_SELECTORS."""
+    if len(watch.ports) > MAX_PORTS:
+        raise ValueError(f"{len(watch.ports)} ports, at most {MAX_PORTS} can be watched")
+    if len(watch.selectors) > MAX_SELECTORS:
+        raise ValueError(f"{len(watch.selectors)} selectors, at most {MAX_SELECTORS} are taken")
+    ports = (_PORT.pack(port, _LEGS.index(leg)) for port, leg in sorted(watch.ports.items()))
+    chosen = b"".join(_pack_selector(selector) for selector in watch.selectors)
+    head = bytes([len(watch.ports), len(watch.selectors)])
+    return pack(FrameType.WATCH, head + b"".join(ports) + chosen)
+
+
+def _pack_selector(selector: Selector) -> bytes:
+    value = selector.value.encode()
+    if len(value) > VALUE_BYTES:
+        raise ValueError(f"{selector}: longer than {VALUE_BYTES} bytes")
+    return _SELECTOR.pack(selector.by, len(value), value)
 
 
 def pack_status(status: Status) -> bytes:
@@ -134,14 +162,14 @@ def pack_status(status: Status) -> bytes:
         len(status.open),
     )
     opened = (_OPEN.pack(entry.port, entry.count, entry.oldest_ns) for entry in status.open)
-    return _frame(FrameType.STATUS, body + b"".join(opened))
+    return pack(FrameType.STATUS, body + b"".join(opened))
 
 
 def pack_request(record: bytes) -> bytes:
     """A kernel record as it came out of the ring."""
     if len(record) < RECORD_BYTES:
         raise FrameError(f"record of {len(record)} bytes, {RECORD_BYTES} wanted")
-    return _frame(FrameType.REQUEST, record[:RECORD_BYTES])
+    return pack(FrameType.REQUEST, record[:RECORD_BYTES])
 
 
 def frame_type(frame: bytes) -> FrameType:
@@ -159,19 +187,38 @@ def frame_type(frame: bytes) -> FrameType:
         raise FrameError(f"frame type {kind} is unknown") from error
 
 
-def unpack_watch(frame: bytes) -> dict[int, Leg]:
-    """The ports of a WATCH frame; raises FrameError on a bad count, port or leg."""
-    offset = _HEADER.size
-    count = frame[offset]
+def unpack_watch(frame: bytes) -> Watch:
+    """What a WATCH frame asks for; raises FrameError on a bad count, port, leg or selector."""
+    count, chosen = frame[HEADER_BYTES], frame[HEADER_BYTES + 1]
     if count > MAX_PORTS:
         raise FrameError(f"{count} ports, at most {MAX_PORTS} can be watched")
+    if chosen > MAX_SELECTORS:
+        raise FrameError(f"{chosen} selectors, at most {MAX_SELECTORS} are taken")
+    at = HEADER_BYTES + 2
     ports: dict[int, Leg] = {}
     for i in range(count):
-        port, leg = _PORT.unpack_from(frame, offset + 1 + i * _PORT.size)
+        port, leg = _PORT.unpack_from(frame, at + i * _PORT.size)
         if port == 0 or leg >= len(_LEGS):
             raise FrameError(f"port {port} with leg {leg} is not valid")
         ports[port] = _LEGS[leg]
-    return ports
+    at += count * _PORT.size
+    return Watch(
+        ports, tuple(_unpack_selector(frame, at + i * _SELECTOR.size) for i in range(chosen))
+    )
+
+
+def _unpack_selector(frame: bytes, at: int) -> Selector:
+    by, length, raw = _SELECTOR.unpack_from(frame, at)
+    try:
+        selector = Selector(By(by), raw[:length].decode())
+    except ValueError as error:  # UnicodeDecodeError is one
+        raise FrameError(f"a selector by {by} that is none") from error
+    if not selector.value:
+        raise FrameError(f"an empty selector by {selector.by.name.lower()}")
+    number = selector.value.isascii() and selector.value.isdigit()
+    if selector.by in (By.PORT, By.PID) and not number:
+        raise FrameError(f"{selector} is no number")
+    return selector
 
 
 def unpack_status(frame: bytes) -> Status:
@@ -182,11 +229,11 @@ def unpack_status(frame: bytes) -> Status:
     at = _HEADER.size + _STATUS.size
     opened = (OpenCount(*_OPEN.unpack_from(frame, at + i * _OPEN.size)) for i in range(count))
     return Status(
-        _text(probe),
-        _text(loader),
-        _text(absence),
+        text(probe),
+        text(loader),
+        text(absence),
         Counters(*counters),
-        _text(reason),
+        text(reason),
         tuple(opened),
     )
 
@@ -223,8 +270,8 @@ def unpack_request(frame: bytes, ports: dict[int, Leg], unix_offset: float) -> R
         at=start / 1e9 + unix_offset,
         leg=ports[port],
         server=_server(address, port, flags),
-        method=_text(method),
-        path=_text(path),
+        method=text(method),
+        path=text(path),
         status=status or None,
         end=ENDS[end],
         seconds=(end_ns - start) / 1e9,
@@ -237,8 +284,8 @@ def unpack_request(frame: bytes, ports: dict[int, Leg], unix_offset: float) -> R
         largest_gap_seconds=largest / 1e9 if token_events > 1 else None,
         request_bytes=sent,
         response_bytes=received,
-        trace_id=_trace_id(_text(traceparent)),
-        request_id=_text(request_id) or None,
+        trace_id=_trace_id(text(traceparent)),
+        request_id=text(request_id) or None,
         streamed=bool(flags & Flag.STREAMED),
         encoded=bool(flags & Flag.ENCODED),
         resynced=bool(flags & Flag.RESYNCED),

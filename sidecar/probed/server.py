@@ -12,11 +12,13 @@ import stat
 import struct
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sidecar.probed import frames
-from sidecar.signals import Leg
+from sidecar.probed.frames import Watch
+from sidecar.probed.namespaces import Network, network_of
+from sidecar.signals import NoData
 
 MAX_CLIENTS = 16
 QUEUE_FRAMES = 2048
@@ -30,11 +32,11 @@ class SocketRefused(Exception):
 
 
 class Client:
-    """One connected sidecar."""
+    """One connected sidecar: its process, and the network namespace that is watched for it."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-        self.ports: dict[int, Leg] = {}
+    def __init__(self, connection: socket.socket, pid: int, network: Network) -> None:
+        self.connection, self.pid, self.network = connection, pid, network
+        self.watch = Watch({})
         self.dropped = 0
         self.since, self.asked = time.monotonic(), False
         self._queue: deque[bytes] = deque()
@@ -69,7 +71,7 @@ class Client:
             return False
         if frames.frame_type(frame) is not frames.FrameType.WATCH:
             raise frames.FrameError("only WATCH frames come from a client")
-        self.ports, self.asked = frames.unpack_watch(frame), True
+        self.watch, self.asked = frames.unpack_watch(frame), True
         return True
 
 
@@ -125,10 +127,20 @@ def _give(path: Path, uid: int) -> None:
         os.close(held)
 
 
-class Server:
-    """Listens on a path of its own; raises SocketRefused when it cannot."""
+def _ours(_pid: int) -> Network:
+    return network_of()
 
-    def __init__(self, path: Path, peers: Iterable[int]) -> None:
+
+class Server:
+    """Listens on a path of its own; raises SocketRefused when it cannot. ``network`` says which
+    namespace is watched for the client of a pid, by default our own; what it raises as NoData
+    turns the client away.
+    """
+
+    def __init__(
+        self, path: Path, peers: Iterable[int], network: Callable[[int], Network] | None = None
+    ) -> None:
+        self._network = network or _ours
         self.path, self._peers = path, frozenset(peers) | {0, os.geteuid()}
         self.clients: dict[int, Client] = {}
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -155,19 +167,27 @@ class Server:
         self.listener.listen(MAX_CLIENTS)
 
     def accept(self) -> Client | None:
-        """The next client, None when it was turned away: another user, or one too many."""
+        """The next client, None when it was turned away: another user, or one too many. Raises
+        NoData where its namespace may not be looked at.
+        """
         try:
             connection, _ = self.listener.accept()
         except OSError:
             return None
         size = _CREDENTIALS.size
         raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        if _CREDENTIALS.unpack(raw)[1] not in self._peers or len(self.clients) >= MAX_CLIENTS:
+        pid, uid, _ = _CREDENTIALS.unpack(raw)
+        if uid not in self._peers or len(self.clients) >= MAX_CLIENTS:
             connection.close()
             return None
+        try:
+            network = self._network(pid)
+        except NoData:
+            connection.close()
+            raise
         connection.setblocking(False)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
-        client = Client(connection)
+        client = Client(connection, pid, network)
         self.clients[connection.fileno()] = client
         return client
 
@@ -181,9 +201,11 @@ class Server:
         found = self.clients.values()
         return [c for c in found if not c.asked and now - c.since > SILENT_SECONDS]
 
-    def watched(self) -> frozenset[int]:
-        """The ports that any client watches."""
-        return frozenset(port for client in self.clients.values() for port in client.ports)
+    def ports(self, network: Network) -> frozenset[int]:
+        """The ports that any client watches in a namespace."""
+        clients = self.clients.values()
+        here = (client for client in clients if client.network.inode == network.inode)
+        return frozenset(port for client in here for port in client.watch.ports)
 
     def close(self) -> None:
         """Closes everything and removes the socket if it is still ours."""

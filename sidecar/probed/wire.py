@@ -16,8 +16,10 @@ from pathlib import Path
 from sidecar.probed import loaders
 from sidecar.probed.frames import ENDS, KERNEL_COUNTERS, RECORD_BYTES, Flag, OpenCount
 from sidecar.probed.kernel import Map, Ring, bind_all_devices, possible_cpus
+from sidecar.probed.loaders import Kind, Program
 from sidecar.signals import Absence, End, NoData
 
+PROGRAMS = (Program("wire", Kind.SOCKET_FILTER),)
 MAPS = ("ports", "conns", "tallies", "records")
 _ETH_P_ALL = 3
 _SO_ATTACH_BPF = 50
@@ -79,10 +81,10 @@ class WireProbe:
     name = "wire"
 
     def __init__(self, loader: str, cpus: Path = Path("/sys/devices/system/cpu/possible")) -> None:
-        self._loaded = loaded = loaders.load(loader, "wire", MAPS)
+        self._loaded = loaded = loaders.load(loader, "wire", PROGRAMS, MAPS)
         self.loader = loaded.loader
         try:
-            self.tap = _tap(loaded.program)
+            self.tap = _tap(self.program)
             self._ports, self._conns = Map(loaded.maps["ports"]), Map(loaded.maps["conns"])
             self._tallies = Map(loaded.maps["tallies"], possible_cpus(cpus.read_text()))
             records = loaded.maps["records"]
@@ -97,7 +99,7 @@ class WireProbe:
     @property
     def program(self) -> int:
         """The filter's descriptor, for BPF_PROG_TEST_RUN."""
-        return self._loaded.program
+        return self._loaded.programs["wire"]
 
     def watch(self, ports: Iterable[int]) -> None:
         """Sets the watched server ports; requests in flight on others end as LOST in time."""

@@ -18,7 +18,7 @@ import pytest
 from sidecar.collectors import probes
 from sidecar.collectors.probes import ProbesCollector
 from sidecar.probed import frames
-from sidecar.probed.frames import Counters, OpenCount, Status
+from sidecar.probed.frames import Counters, OpenCount, Status, Watch
 from sidecar.signals import Absence, End, Leg, NoData, OpenRequests, RequestTiming, Sample
 from sidecar.testing import wait_for
 
@@ -57,7 +57,7 @@ def probed(
 
         def accept() -> None:
             peer, _ = listener.accept()
-            assert frames.unpack_watch(peer.recv(frames.FRAME_BYTES)) == PORTS
+            assert frames.unpack_watch(peer.recv(frames.FRAME_BYTES)) == Watch(PORTS)
             peer.send(frames.pack_status(first))
             peers.append(peer)
 

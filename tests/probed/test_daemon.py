@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.probed import frames
-from sidecar.probed.frames import FrameType, Status
+from sidecar.probed.frames import FrameType, Status, Watch
 from sidecar.probed.server import MAX_CLIENTS
 from sidecar.signals import Absence, End, Leg, RequestTiming
 from tests.probed.segments import DONE, HEAD, LAST, POST, chunk, token
@@ -75,7 +75,7 @@ class Sidecar:
     def watch(self, *ports: int) -> Status:
         """Watches ports; probed answers with its status at once."""
         self.ports = dict.fromkeys(ports, Leg.UPSTREAM)
-        self.socket.send(frames.pack_watch(self.ports))
+        self.socket.send(frames.pack_watch(Watch(self.ports)))
         return self.status()
 
     def frame(self) -> bytes:
@@ -225,7 +225,7 @@ def _as_nobody(path: Path) -> int:
         os.setuid(NOBODY)
         client = Sidecar(path)
         code = 5
-        client.socket.send(frames.pack_watch({9: Leg.UPSTREAM}))
+        client.socket.send(frames.pack_watch(Watch({9: Leg.UPSTREAM})))
         code = 7 if client.frame() else 5
     finally:
         os._exit(code)
@@ -258,7 +258,7 @@ def test_killed_and_hostile_clients(tmp_path: Path) -> None:
             b"x",
             b"\0" * frames.FRAME_BYTES,
             b"y" * 2000,
-            frames.pack_watch({})[:-1],
+            frames.pack_watch(Watch({}))[:-1],
         ):
             bad = Sidecar(path)
             if noise:

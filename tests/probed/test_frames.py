@@ -9,7 +9,7 @@ import pytest
 
 from sidecar import gaps
 from sidecar.probed import frames
-from sidecar.probed.frames import Counters, Flag, FrameError, FrameType, OpenCount, Status
+from sidecar.probed.frames import Counters, Flag, FrameError, FrameType, OpenCount, Status, Watch
 from sidecar.signals import End, Leg
 
 PORTS = {8000: Leg.UPSTREAM, 8080: Leg.DOWNSTREAM}
@@ -76,11 +76,11 @@ def test_bad_traceparent(text: bytes) -> None:
 
 def test_watch_round_trip() -> None:
     """A WATCH frame brings the ports with their legs."""
-    frame = frames.pack_watch(PORTS)
+    frame = frames.pack_watch(Watch(PORTS))
     assert frames.frame_type(frame) is FrameType.WATCH
-    assert frames.unpack_watch(frame) == PORTS
+    assert frames.unpack_watch(frame) == Watch(PORTS)
     with pytest.raises(ValueError, match="at most 32"):
-        frames.pack_watch(dict.fromkeys(range(1, 40), Leg.UPSTREAM))
+        frames.pack_watch(Watch(dict.fromkeys(range(1, 40), Leg.UPSTREAM)))
 
 
 def test_status_round_trip() -> None:
@@ -117,14 +117,18 @@ def test_not_ours(change: object) -> None:
     """Another size, magic, version or type is refused."""
     assert callable(change)
     with pytest.raises(FrameError):
-        frames.frame_type(change(frames.pack_watch(PORTS)))
+        frames.frame_type(change(frames.pack_watch(Watch(PORTS))))
 
 
-@pytest.mark.parametrize("body", [b"\x21", b"\x01\0\0\0", b"\x01\x50\0\x09", b"\xff" * 200])
+@pytest.mark.parametrize(
+    "body", [b"\x21", b"\x01\0\0\0\0", b"\x01\0\x50\0\x09", b"\0\x0d", b"\xff" * 200]
+)
 def test_bad_watch(body: bytes) -> None:
     """Too many ports, port 0 and an unknown leg are refused."""
     with pytest.raises(FrameError):
-        frames.unpack_watch((frames.pack_watch({})[:8] + body).ljust(frames.FRAME_BYTES, b"\0"))
+        frames.unpack_watch(
+            (frames.pack_watch(Watch({}))[:8] + body).ljust(frames.FRAME_BYTES, b"\0")
+        )
 
 
 def test_bad_record() -> None:
@@ -143,7 +147,7 @@ def test_random_frames() -> None:
         for _ in range(199):
             noise = bytearray(rng.randbytes(frames.FRAME_BYTES - 8))
             noise[82:84] = struct.pack("=H", 8000)
-            frame = frames.pack_watch({})[:3] + bytes([kind]) + b"\0" * 4 + bytes(noise)
+            frame = frames.pack_watch(Watch({}))[:3] + bytes([kind]) + b"\0" * 4 + bytes(noise)
             frames.frame_type(frame)
             try:
                 frames.unpack_watch(frame)

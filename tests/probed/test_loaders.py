@@ -15,7 +15,9 @@ from sidecar.signals import Absence, NoData
 def failing(absence: Absence) -> object:
     """A loader that finds its source absent."""
 
-    def load(stem: str, maps: tuple[str, ...]) -> loaders.Loaded:
+    def load(
+        stem: str, programs: tuple[loaders.Program, ...], maps: tuple[str, ...]
+    ) -> loaders.Loaded:
         raise NoData(absence, f"{stem}: {absence}")
 
     return load
@@ -23,13 +25,13 @@ def failing(absence: Absence) -> object:
 
 def test_auto_tries_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """Auto goes on to the next loader, unless permission is what is missing."""
-    wanted = loaders.Loaded("bcc", 3, {})
-    monkeypatch.setattr(bcc, "load", lambda stem, maps: wanted)
+    wanted = loaders.Loaded("bcc", {}, {})
+    monkeypatch.setattr(bcc, "load", lambda stem, programs, maps: wanted)
     monkeypatch.setattr(prebuilt, "load", failing(Absence.NOT_FOUND))
-    assert loaders.load("auto", "wire", ()) is wanted
+    assert loaders.load("auto", "wire", (), ()) is wanted
     monkeypatch.setattr(prebuilt, "load", failing(Absence.NO_PERMISSION))
     with pytest.raises(NoData, match="no_permission"):
-        loaders.load("auto", "wire", ())
+        loaders.load("auto", "wire", (), ())
 
 
 def test_auto_tells_the_first_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,14 +39,14 @@ def test_auto_tells_the_first_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prebuilt, "load", failing(Absence.UNSUPPORTED))
     monkeypatch.setattr(bcc, "load", failing(Absence.NOT_FOUND))
     with pytest.raises(NoData) as caught:
-        loaders.load("auto", "wire", ())
+        loaders.load("auto", "wire", (), ())
     assert caught.value.absence is Absence.UNSUPPORTED
 
 
 def test_missing_object() -> None:
     """A probe without an object names the way to build one."""
     with pytest.raises(NoData, match=r"sidecar\.probed\.build") as caught:
-        prebuilt.load("nothing", ())
+        prebuilt.load("nothing", (), ())
     assert caught.value.absence is Absence.NOT_FOUND
 
 
@@ -53,7 +55,7 @@ def test_broken_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wire.bpf.o").write_bytes(b"\x7fELF" + b"\0" * 99)
     monkeypatch.setattr(prebuilt, "OBJECTS", tmp_path)
     with pytest.raises(NoData) as caught:
-        prebuilt.load("wire", ())
+        prebuilt.load("wire", (), ())
     assert caught.value.absence in (Absence.UNSUPPORTED, Absence.NOT_FOUND)
 
 

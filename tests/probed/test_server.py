@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.probed import frames, server
+from sidecar.probed.frames import Watch
 from sidecar.probed.kernel import Ring
 from sidecar.probed.loaders import prebuilt
 from sidecar.probed.server import MAX_CLIENTS, SILENT_SECONDS, Server, SocketRefused
@@ -172,7 +173,7 @@ def test_watch_frame_of_another_version(tmp_path: Path) -> None:
         link.connect(str(tmp_path / "s"))
         client = made.accept()
         assert client is not None
-        frame = frames.pack_watch({9: Leg.UPSTREAM})
+        frame = frames.pack_watch(Watch({9: Leg.UPSTREAM}))
         link.send(frame[:2] + b"\1" + frame[3:])
         with pytest.raises(frames.FrameError, match="version 1, we speak 2"):
             client.receive()

@@ -8,7 +8,7 @@ import pytest
 
 from sidecar.probed import loaders
 from sidecar.probed.kernel import Map, possible_cpus
-from sidecar.probed.wire import MAPS, WireProbe
+from sidecar.probed.wire import MAPS, PROGRAMS, WireProbe
 from sidecar.signals import End
 from tests.probed.segments import ACK, HEAD, LAST, PORT, POST, Tap, chunk, run_filter, token
 
@@ -153,14 +153,14 @@ def test_prose_in_line(tap: Tap) -> None:
 def test_no_head_stays_behind(prebuilt: WireProbe) -> None:
     """After a packet with a head nothing of it lies in the program's scratch memory."""
     assert prebuilt.program
-    loaded = loaders.load("prebuilt", "wire", (*MAPS, "works"))
+    loaded = loaders.load("prebuilt", "wire", PROGRAMS, (*MAPS, "works"))
     try:
         Map(loaded.maps["ports"]).update(PORT.to_bytes(2, "little"), b"\1")
         tap = Tap(prebuilt)
         client, _ = tap.connect()
         request = b"GET / HTTP/1.1\r\nauthorization: Bearer secret\r\n\r\n"
-        run_filter(loaded.program, client.segment(b"", 2, client.seq - 1))
-        run_filter(loaded.program, client.segment(request, ACK))
+        run_filter(loaded.programs["wire"], client.segment(b"", 2, client.seq - 1))
+        run_filter(loaded.programs["wire"], client.segment(request, ACK))
         cpus = possible_cpus(Path("/sys/devices/system/cpu/possible").read_text())
         memory = Map(loaded.maps["works"], cpus).lookup(b"\0" * 4)
         assert memory

@@ -8,26 +8,44 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from enum import IntEnum
 from importlib import import_module
 from typing import Protocol, cast
 
 from sidecar.signals import Absence, NoData
 
 
+class Kind(IntEnum):
+    """What a program is attached to (enum bpf_prog_type, linux/bpf.h)."""
+
+    SOCKET_FILTER = 1
+    UPROBE = 2  # BPF_PROG_TYPE_KPROBE, which user probes share
+    PERF_EVENT = 7
+    RAW_TRACEPOINT = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program of a source, by the name of its function."""
+
+    name: str
+    kind: Kind
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A loaded probe: the descriptor of its program and of each map by name, close-on-exec.
+    """A loaded probe: the descriptor of each program and of each map by name, close-on-exec.
     ``others`` are only kept open: the kernel empties a table of programs with its last one.
     """
 
     loader: str
-    program: int
+    programs: dict[str, int]
     maps: dict[str, int]
     others: tuple[int, ...] = ()
 
     def close(self) -> None:
         """Closes them all; what nothing else holds ends."""
-        for fd in (self.program, *self.maps.values(), *self.others):
+        for fd in (*self.programs.values(), *self.maps.values(), *self.others):
             os.close(fd)
 
 
@@ -36,8 +54,8 @@ class Loader(Protocol):
     UNSUPPORTED (the kernel refused), with a reason that names the remedy.
     """
 
-    def __call__(self, stem: str, maps: tuple[str, ...]) -> Loaded:
-        """Loads the program named as its file, and the descriptors of these maps."""
+    def __call__(self, stem: str, programs: tuple[Program, ...], maps: tuple[str, ...]) -> Loaded:
+        """Loads these programs, and the descriptors of these maps."""
 
 
 LOADERS = {
@@ -46,7 +64,7 @@ LOADERS = {
 }
 
 
-def load(choice: str, stem: str, maps: tuple[str, ...]) -> Loaded:
+def load(choice: str, stem: str, programs: tuple[Program, ...], maps: tuple[str, ...]) -> Loaded:
     """Loads with the named loader; ``auto`` tries each and raises the first one's NoData."""
     names = tuple(LOADERS) if choice == "auto" else (choice,)
     failures: list[NoData] = []
@@ -54,7 +72,7 @@ def load(choice: str, stem: str, maps: tuple[str, ...]) -> Loaded:
         module, _, function = LOADERS[name].partition(":")
         loader = cast(Loader, getattr(import_module(module), function))
         try:
-            return loader(stem, maps)
+            return loader(stem, programs, maps)
         except NoData as failure:
             failures.append(failure)
             if failure.absence is Absence.NO_PERMISSION:

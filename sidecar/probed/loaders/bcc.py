@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from sidecar.probed.loaders import Loaded
+from sidecar.probed.loaders import Kind, Loaded, Program
 from sidecar.signals import Absence, NoData
 
 HERE = Path(__file__).parent.parent
@@ -49,10 +49,11 @@ _FAILURES = {
 }
 
 
-def load(stem: str, maps: tuple[str, ...]) -> Loaded:
+def load(stem: str, programs: tuple[Program, ...], maps: tuple[str, ...]) -> Loaded:
     """See :class:`sidecar.probed.loaders.Loader`; takes a second or more."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", __name__, str(theirs.fileno()), stem, *maps]
+    wanted = ",".join(f"{program.name}:{program.kind}" for program in programs)
+    command = [sys.executable, "-m", __name__, str(theirs.fileno()), stem, wanted, *maps]
     with ours, theirs:
         child = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
@@ -69,13 +70,17 @@ def load(stem: str, maps: tuple[str, ...]) -> Loaded:
             raise _failure(child.returncode, words)
         fds = array.array("i")
         _, ancillary, _, _ = ours.recvmsg(
-            1, socket.CMSG_SPACE(4 * (len(maps) + 2)), socket.MSG_CMSG_CLOEXEC
+            1, socket.CMSG_SPACE(4 * (len(programs) + len(maps) + 1)), socket.MSG_CMSG_CLOEXEC
         )
         for _, _, data in ancillary:
             fds.frombytes(data)
-    maps_end = len(maps) + 1
-    named = dict(zip(maps, fds[1:maps_end], strict=True))
-    return Loaded("bcc", fds[0], named, tuple(fds[maps_end:]))
+    first, end = len(programs), len(programs) + len(maps)
+    return Loaded(
+        "bcc",
+        dict(zip((program.name for program in programs), fds[:first], strict=True)),
+        dict(zip(maps, fds[first:end], strict=True)),
+        tuple(fds[end:]),
+    )
 
 
 def _failure(code: int, words: bytes) -> NoData:
@@ -124,17 +129,18 @@ def _import() -> ModuleType:
     return bcc  # type: ignore[no-any-return,unused-ignore]  # untyped
 
 
-def _child(channel: int, stem: str, maps: list[str]) -> None:
+def _child(channel: int, stem: str, wanted: str, maps: list[str]) -> None:
     bcc = _import()
     _private_headers(os.uname().release)
     probe = bcc.BPF(text=_source(HERE / f"{stem}.bpf.c"))
-    main = probe.load_func(stem, bcc.BPF.SOCKET_FILTER)
-    fds = array.array("i", [main.fd, *(probe[name].map_fd for name in maps)])
-    table, programs = _TAIL_PROGRAMS.get(stem, ("", ()))
-    for index, name in enumerate(programs):
-        walker = probe.load_func(name, bcc.BPF.SOCKET_FILTER)
+    programs = [(name, int(kind)) for name, kind in (one.split(":") for one in wanted.split(","))]
+    fds = array.array("i", [probe.load_func(name, kind).fd for name, kind in programs])
+    fds.extend(probe[name].map_fd for name in maps)
+    table, walkers = _TAIL_PROGRAMS.get(stem, ("", ()))
+    for index, name in enumerate(walkers):
+        walker = probe.load_func(name, Kind.SOCKET_FILTER)
         probe[table][ctypes.c_int(index)] = ctypes.c_int(walker.fd)
-    if programs:
+    if walkers:
         fds.append(probe[table].map_fd)
     with socket.socket(fileno=channel) as ours:
         ours.sendmsg([b"\0"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
@@ -142,4 +148,4 @@ def _child(channel: int, stem: str, maps: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    _child(int(sys.argv[1]), sys.argv[2], sys.argv[3:])
+    _child(int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:])

@@ -9,16 +9,18 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import platform
 from pathlib import Path
 
-from sidecar.probed.loaders import Loaded
+from sidecar.probed.loaders import Kind, Loaded, Program
 from sidecar.signals import Absence, NoData
 
 OBJECTS = Path(__file__).parent.parent / "objects"
 _PERMISSION = (
-    "the kernel refused to load {stem}: give the process CAP_BPF and CAP_NET_RAW "
-    "(container: securityContext.capabilities.add; by hand: run as root)"
+    "the kernel refused to load {stem}: give the process {needs} (container: securityContext."
+    "capabilities.add; by hand: run as root)"
 )
+_TRACING = "CAP_BPF and CAP_PERFMON"  # socket filters need no CAP_PERFMON
 
 
 def _library() -> ctypes.CDLL:
@@ -49,10 +51,12 @@ def _library() -> ctypes.CDLL:
     return lib
 
 
-def _refused(stem: str, code: int) -> NoData:
+def _refused(stem: str, code: int, programs: tuple[Program, ...]) -> NoData:
     """EPERM is a capability that lacks (or a seccomp filter); EACCES is the verifier's no."""
     if code == errno.EPERM:
-        return NoData(Absence.NO_PERMISSION, _PERMISSION.format(stem=stem))
+        sockets = all(program.kind is Kind.SOCKET_FILTER for program in programs)
+        needs = "CAP_BPF and CAP_NET_RAW" if sockets else _TRACING
+        return NoData(Absence.NO_PERMISSION, _PERMISSION.format(stem=stem, needs=needs))
     return NoData(
         Absence.UNSUPPORTED,
         f"this kernel ({os.uname().release}) does not take {stem}: {os.strerror(code)}; it needs "
@@ -60,11 +64,20 @@ def _refused(stem: str, code: int) -> NoData:
     )
 
 
-def load(stem: str, maps: tuple[str, ...]) -> Loaded:
+def object_path(stem: str) -> Path:
+    """The object for this machine: of its own where a probe reads registers, else one for all."""
+    own = OBJECTS / f"{stem}.{platform.machine()}.bpf.o"
+    return own if own.exists() else OBJECTS / f"{stem}.bpf.o"
+
+
+def load(stem: str, programs: tuple[Program, ...], maps: tuple[str, ...]) -> Loaded:
     """See :class:`sidecar.probed.loaders.Loader`."""
-    path = OBJECTS / f"{stem}.bpf.o"
+    path = object_path(stem)
     if not path.exists():
-        raise NoData(Absence.NOT_FOUND, f"{path} is missing: build it with sidecar.probed.build")
+        raise NoData(
+            Absence.NOT_FOUND,
+            f"{path} is missing: build it with sidecar.probed.build, or --loader bcc",
+        )
     lib = _library()
     handle = lib.bpf_object__open_file(os.fsencode(path), None)
     if not handle:
@@ -73,13 +86,19 @@ def load(stem: str, maps: tuple[str, ...]) -> Loaded:
     try:
         result = lib.bpf_object__load(handle)
         if result < 0:
-            raise _refused(stem, -result)
-        program = lib.bpf_object__find_program_by_name(handle, stem.encode())
+            raise _refused(stem, -result, programs)
+        found = {
+            one.name: lib.bpf_object__find_program_by_name(handle, one.name.encode())
+            for one in programs
+        }
         fds = {name: lib.bpf_object__find_map_fd_by_name(handle, name.encode()) for name in maps}
-        if not program or min(fds.values()) < 0:
+        if not all(found.values()) or min(fds.values()) < 0:
             raise NoData(Absence.UNSUPPORTED, f"{path} is of another version: build it again")
         # Copies (close-on-exec) outlive the object, whose memory would be as large as ours.
-        kept = {name: os.dup(fd) for name, fd in fds.items()}
-        return Loaded("prebuilt", os.dup(lib.bpf_program__fd(program)), kept)
+        return Loaded(
+            "prebuilt",
+            {name: os.dup(lib.bpf_program__fd(handle)) for name, handle in found.items()},
+            {name: os.dup(fd) for name, fd in fds.items()},
+        )
     finally:
         lib.bpf_object__close(handle)

@@ -1,0 +1,74 @@
+"""How a probe fares with one process: attached, firing, or blind and why. Sent once a second."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from sidecar.probed import frames
+from sidecar.probed.frames import FrameError, FrameType
+from sidecar.signals import Absence, CollectorState
+
+_BODY = struct.Struct("=16s64sIIQBI16s256s")
+_STATES = (CollectorState.ATTACHED, CollectorState.FIRING, CollectorState.BLIND)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """One probe and one process. ``pid`` is as ``probed`` sees it and ``ns_pid`` as the process
+    sees itself; ``start`` is field 22 of proc(5)'s stat, so that a pid used again is another
+    process. ``parts`` counts what is attached (threads, functions).
+    """
+
+    probe: str
+    label: str
+    pid: int
+    ns_pid: int
+    start: int
+    state: CollectorState
+    parts: int = 0
+    absence: Absence | None = None
+    reason: str = ""
+
+
+def pack(found: Coverage) -> bytes:
+    """The frame; over-long texts are cut."""
+    return frames.pack(
+        FrameType.COVERAGE,
+        _BODY.pack(
+            found.probe.encode(),
+            found.label.encode()[:63],
+            found.pid,
+            found.ns_pid,
+            found.start,
+            _STATES.index(found.state),
+            found.parts,
+            found.absence.value.encode() if found.absence else b"",
+            found.reason.encode()[:255],
+        ),
+    )
+
+
+def unpack(frame: bytes) -> Coverage:
+    """The body of a COVERAGE frame; raises FrameError when a field is out of range."""
+    probe, label, pid, ns_pid, start, state, parts, absence, reason = _BODY.unpack_from(
+        frame, frames.HEADER_BYTES
+    )
+    if state >= len(_STATES):
+        raise FrameError(f"coverage state {state}")
+    why = frames.text(absence)
+    try:
+        named = Absence(why) if why else None
+    except ValueError as error:
+        raise FrameError(f"absence {why!r}") from error
+    return Coverage(
+        frames.text(probe),
+        frames.text(label),
+        pid,
+        ns_pid,
+        start,
+        _STATES[state],
+        parts,
+        named,
+        frames.text(reason),
+    )

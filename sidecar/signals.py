@@ -165,9 +165,6 @@ class Observation:
     text: str
 
 
-Signal = Sample | Histogram | RequestTiming | Event | OpenRequests | Observation | Evaluation
-
-
 class Absence(StrEnum):
     """Why a source gives nothing. Each is a state of its own; none of them is a zero."""
 
@@ -247,3 +244,29 @@ class CollectorStatus:
     failures: tuple[tuple[Absence, int], ...] = ()
     dropped: int = 0
     stand_in: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How a kernel probe fares, with one process or, where ``process`` is empty, by itself.
+
+    ``process`` is the target's label; ``pid`` is as ``probed`` sees it and ``ns_pid`` as the
+    process sees itself; ``start`` is field 22 of proc(5)'s stat, so that a pid used again is
+    another process. ``parts`` counts what is attached (threads, functions). ``reason`` says why it
+    is blind, or what is worth knowing although it is not.
+    """
+
+    probe: str
+    process: str
+    pid: int
+    ns_pid: int
+    start: int
+    state: CollectorState
+    parts: int = 0
+    absence: Absence | None = None
+    reason: str = ""
+
+
+Signal = (
+    Sample | Histogram | RequestTiming | Event | OpenRequests | Observation | Evaluation | Coverage
+)

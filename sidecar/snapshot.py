@@ -15,6 +15,7 @@ from sidecar.objectives import Score
 from sidecar.recorder import Exceedances
 from sidecar.signals import (
     CollectorStatus,
+    Coverage,
     Event,
     Histogram,
     Labels,
@@ -85,6 +86,7 @@ class Snapshot:
     tallies: Mapping[Leg, Tally] | None = None  # of the wire since the start; None: tap blind
     stalls: Mapping[Leg, Stall] | None = None  # open streams that stand still; None: tap blind
     evaluations: tuple[Evaluation, ...] = ()  # of latencies against earlier days
+    coverage: tuple[Coverage, ...] = ()  # of the kernel probes, by probe and process
     exceedances: Mapping[Series, Exceedances] = field(default_factory=lambda: MappingProxyType({}))
     spans: Mapping[str, Span] = field(default_factory=lambda: MappingProxyType({}))
     capped: int = 0  # signals folded into `other` or dropped by a cap since the start

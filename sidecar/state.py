@@ -20,6 +20,7 @@ from sidecar.recorder import MAX_SERIES, Slot
 from sidecar.signals import (
     CollectorState,
     CollectorStatus,
+    Coverage,
     Event,
     Histogram,
     Leg,
@@ -44,6 +45,7 @@ class _Batch:
     rates: dict[SeriesKey, float]
     observations: tuple[Observation, ...]
     evaluations: tuple[Evaluation, ...] = ()
+    coverage: tuple[Coverage, ...] = ()
 
 
 class State:
@@ -91,6 +93,7 @@ class State:
         series: list[Sample | Histogram] = []
         observations: list[Observation] = []
         evaluations: list[Evaluation] = []
+        coverage: list[Coverage] = []
         for signal in signals:
             if isinstance(signal, Sample | Histogram):  # nearly all are
                 series.append(signal)
@@ -98,6 +101,8 @@ class State:
                 observations.append(signal)
             elif isinstance(signal, Evaluation):
                 evaluations.append(signal)
+            elif isinstance(signal, Coverage):
+                coverage.append(signal)
             else:
                 self._note(signal, at)
         samples = {(one.metric, one.labels): one for one in self._within_cap(series)}
@@ -110,7 +115,9 @@ class State:
         if evaluations:
             self._watch_thresholds(evaluations)
         told = tuple(observations[:_OBSERVATIONS])
-        self._batches[collector] = _Batch(at, samples, rates, told, tuple(evaluations))
+        self._batches[collector] = _Batch(
+            at, samples, rates, told, tuple(evaluations), tuple(coverage)
+        )
 
     def _note(self, signal: RequestTiming | OpenRequests | Event, at: float) -> None:
         if isinstance(signal, RequestTiming):
@@ -186,6 +193,7 @@ class State:
             tallies=self._traffic.tallies(),
             stalls=self._traffic.stalls(clock),
             evaluations=tuple(e for batch in self._batches.values() for e in batch.evaluations),
+            coverage=tuple(c for batch in self._batches.values() for c in batch.coverage),
             exceedances=self._traffic.recorder.exceedances(),
             spans=self._spans(),
             capped=self._capped + self._traffic.folded,

@@ -45,7 +45,9 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
     evaluation each;
     ``alarms`` [{rule, labels {}, state, severity, known, since, held_seconds, fired, resolved,
     text, evidence {}, marks [{kind, author, start, end, text}]}], the most urgent first;
-    ``coverage`` {segment: whether a live source measures it}.
+    ``coverage`` {segment: whether a live source measures it};
+    ``probes`` [{probe, process, pid, ns_pid, start, state, parts, absence, reason}], of each kernel
+    probe by itself (``process`` empty) and with each process that it follows.
     """
     return {
         "version": version,
@@ -71,6 +73,7 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
         "drift": [_evaluation(one) for one in snapshot.evaluations],
         "alarms": [_alarm(alarm) for alarm in alarms.ordered(snapshot.alarms)],
         "coverage": dict(coverage.covered(snapshot)),
+        "probes": [asdict(one) for one in snapshot.coverage],
     }
 
 

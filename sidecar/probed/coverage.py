@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from sidecar.probed import frames
 from sidecar.probed.frames import FrameError, FrameType
-from sidecar.signals import Absence, CollectorState
+from sidecar.signals import Absence, CollectorState, Coverage
 
 _BODY = struct.Struct("=16s64sIIQBI16s256s")
 _STATES = (CollectorState.ATTACHED, CollectorState.FIRING, CollectorState.BLIND)
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """One probe and one process. ``pid`` is as ``probed`` sees it and ``ns_pid`` as the process
-    sees itself; ``start`` is field 22 of proc(5)'s stat, so that a pid used again is another
-    process. ``parts`` counts what is attached (threads, functions).
-    """
-
-    probe: str
-    label: str
-    pid: int
-    ns_pid: int
-    start: int
-    state: CollectorState
-    parts: int = 0
-    absence: Absence | None = None
-    reason: str = ""
 
 
 def pack(found: Coverage) -> bytes:
@@ -37,7 +18,7 @@ def pack(found: Coverage) -> bytes:
         FrameType.COVERAGE,
         _BODY.pack(
             found.probe.encode(),
-            found.label.encode()[:63],
+            found.process.encode()[:63],
             found.pid,
             found.ns_pid,
             found.start,
@@ -51,7 +32,7 @@ def pack(found: Coverage) -> bytes:
 
 def unpack(frame: bytes) -> Coverage:
     """The body of a COVERAGE frame; raises FrameError when a field is out of range."""
-    probe, label, pid, ns_pid, start, state, parts, absence, reason = _BODY.unpack_from(
+    probe, process, pid, ns_pid, start, state, parts, absence, reason = _BODY.unpack_from(
         frame, frames.HEADER_BYTES
     )
     if state >= len(_STATES):
@@ -63,7 +44,7 @@ def unpack(frame: bytes) -> Coverage:
         raise FrameError(f"absence {why!r}") from error
     return Coverage(
         frames.text(probe),
-        frames.text(label),
+        frames.text(process),
         pid,
         ns_pid,
         start,

@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from sidecar.probed import coverage
-from sidecar.probed.coverage import Coverage
 from sidecar.probed.namespaces import Network
 from sidecar.probed.probe import PROCESSLESS, Watched
 from sidecar.probed.server import Client
 from sidecar.probed.slots import Slot
 from sidecar.probed.targets import By, Found, Missing, Rescan, Selector, scan
-from sidecar.signals import CollectorState
+from sidecar.signals import CollectorState, Coverage
 
 Scan = Callable[..., Found]
 

@@ -13,10 +13,10 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from sidecar.privileges import Capability
-from sidecar.probed.coverage import Coverage
 from sidecar.probed.frames import OpenCount
 from sidecar.probed.namespaces import Network
 from sidecar.probed.targets import Target
+from sidecar.signals import Coverage
 
 PROBES = {
     "wire": "sidecar.probed.wire_feed:load",

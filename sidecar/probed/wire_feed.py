@@ -10,11 +10,11 @@ from typing import Protocol
 
 from sidecar.privileges import Capability
 from sidecar.probed import frames
-from sidecar.probed.coverage import Coverage
 from sidecar.probed.frames import OpenCount
 from sidecar.probed.namespaces import Network, within
 from sidecar.probed.probe import Report, Watched
 from sidecar.probed.wire import Sweep, WireProbe, port_of
+from sidecar.signals import Coverage
 
 IDLE_NS = 600 * 10**9  # a connection without a packet for so long is forgotten
 OPEN_REPORTS = 256  # a second, at most

@@ -14,9 +14,9 @@ from sidecar.export.page.panels import panels, span
 from sidecar.export.page.plot import Plot, Span
 from sidecar.export.page.sentences import sentences
 from sidecar.observe.coverage import covered
-from sidecar.signals import CollectorState, CollectorStatus, Leg
+from sidecar.signals import CollectorState, CollectorStatus, Coverage, Leg
 from sidecar.snapshot import Snapshot
-from sidecar.units import ago
+from sidecar.units import ago, count
 
 STALE_SECONDS = 10.0
 
@@ -52,6 +52,7 @@ class View:
     rows: tuple[Row, ...]
     unseen: str  # parts of a request's way that nothing measures now
     chips: tuple[Chip, ...]
+    probes: tuple[Chip, ...]
     tally: str
     cards: tuple[Card, ...]
     drift: Table
@@ -77,6 +78,7 @@ def view(snapshot: Snapshot, version: str, now: float) -> View:
         rows=rows(snapshot),
         unseen=", ".join(name for name, seen in covered(snapshot).items() if not seen),
         chips=tuple(_chip(status) for status in snapshot.collectors),
+        probes=tuple(_probe(one) for one in snapshot.coverage),
         tally=_tally(snapshot),
         cards=cards(snapshot),
         drift=table(snapshot),
@@ -104,6 +106,21 @@ def _chip(status: CollectorStatus) -> Chip:
         why=why,
         facts=" · ".join(_facts(status)),
         stand_in=status.stand_in,
+    )
+
+
+def _probe(one: Coverage) -> Chip:
+    """A kernel probe by itself, or with one process."""
+    pids = str(one.pid) if one.pid == one.ns_pid else f"{one.pid}, {one.ns_pid} inside"
+    process = f" · {one.process}" if one.process else ""
+    return Chip(
+        name=safe_label(f"{one.probe}{process}"),
+        state=one.state.value,
+        read=f"pid {pids}" if one.pid else "",
+        absence=(one.absence or "").replace("_", " "),
+        why=safe_label(one.reason),
+        facts=f"{count(one.parts, 'attachment')}" if one.parts else "",
+        stand_in=False,
     )
 
 

@@ -41,6 +41,9 @@ def metrics_page() -> str:
             m for m in declared if m.name.startswith("modelprobe_target_")
         ],
         "Listening sockets": [m for m in declared if m.name.startswith("modelprobe_listener_")],
+        "TCP of the network namespace": [
+            m for m in declared if m.name.startswith("modelprobe_tcp_")
+        ],
         "The Kubernetes node": [m for m in declared if m.name.startswith("modelprobe_node_")],
         "GPUs": [m for m in declared if m.name.startswith(("modelprobe_gpu", _SUPPORTED))],
         "The kernel's log": [m for m in declared if m.name.startswith("modelprobe_kmsg_")],

@@ -17,6 +17,7 @@ COLLECTORS: dict[str, str] = {
     "nvml": "sidecar.collectors.nvml:from_settings",
     "pressure": "sidecar.collectors.pressure:from_settings",
     "probes": "sidecar.collectors.probes:from_settings",
+    "tcp": "sidecar.collectors.tcp:from_settings",
 }
 
 

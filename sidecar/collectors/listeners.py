@@ -1,15 +1,18 @@
 """Whether somebody listens on the watched ports, and how many connections wait to be accepted.
 
 Read from /proc/net/tcp of our own network namespace (proc_net_tcp in the kernel's documentation):
-no privilege, and it tells a gateway that is gone from one that is only quiet.
+no privilege, and it tells a gateway that is gone from one that is only quiet. How many may wait is
+not in that file; the kernel tells it by netlink, and without that only those figures are missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from sidecar import inet_diag
 from sidecar.config import Settings
+from sidecar.inet_diag import Listener
 from sidecar.signals import Absence, Kind, Leg, Metric, NoData, Sample
 
 UP = Metric(
@@ -25,7 +28,27 @@ BACKLOG = Metric(
     "Connections that the kernel has made and the server has not accepted, all its sockets.",
     ("port", "leg"),
 )
-METRICS = (UP, BACKLOG)
+LIMIT = Metric(
+    "modelprobe_listener_accept_queue_limit_connections",
+    Kind.GAUGE,
+    "How many may wait to be accepted: the server's backlog, cut to net.core.somaxconn, all its "
+    "sockets. Each holds one more.",
+    ("port", "leg"),
+)
+USED = Metric(
+    "modelprobe_listener_accept_queue_used_ratio",
+    Kind.GAUGE,
+    "How full the accept queue is, of several sockets the fullest; at 1 connections are dropped.",
+    ("port", "leg"),
+)
+DROPPED = Metric(
+    "modelprobe_listener_dropped_packets_total",
+    Kind.COUNTER,
+    "Packets to the listening sockets that were dropped: the accept queue was full (a retry counts "
+    "again), or they fit no handshake. It begins anew with the server.",
+    ("port", "leg"),
+)
+METRICS = (UP, BACKLOG, LIMIT, USED, DROPPED)
 _LISTEN = "0A"  # TCP_LISTEN, include/net/tcp_states.h
 
 
@@ -44,9 +67,15 @@ class ListenersCollector:
     interval_seconds = 1.0
     deadline_seconds = 2.0
 
-    def __init__(self, ports: dict[int, Leg], net: Path = Path("/proc/self/net")) -> None:
+    def __init__(
+        self,
+        ports: dict[int, Leg],
+        net: Path = Path("/proc/self/net"),
+        limits: Callable[[], list[Listener]] = inet_diag.listeners,
+    ) -> None:
         self._ports = ports
         self._net = net
+        self._limits = limits
         self._seen: set[int] = set()
 
     def open(self) -> None:
@@ -55,7 +84,7 @@ class ListenersCollector:
             raise NoData(Absence.NOT_FOUND, f"{self._net}/tcp is absent; is /proc mounted?")
 
     def collect(self, now: float) -> Iterable[Sample]:
-        """One sample or two for each port that is, was, or has to be here."""
+        """Samples for each port that is, was, or has to be here."""
         waiting: dict[int, int] = {}
         for name in ("tcp", "tcp6"):
             for port, queue in _listening(self._net / name):
@@ -69,10 +98,31 @@ class ListenersCollector:
                 samples.append(Sample(BACKLOG.name, float(waiting[port]), labels))
             elif leg is Leg.DOWNSTREAM or port in self._seen:
                 samples.append(Sample(UP.name, 0.0, labels))
-        return samples
+        return [*samples, *self._queues()]
 
     def close(self) -> None:
         """Holds nothing open."""
+
+    def _queues(self) -> Iterator[Sample]:
+        """How much each watched port's queue may take and has dropped; nothing if it is not told.
+
+        Which of the two it is, is a sample of the collector `tcp`: it asks the same.
+        """
+        try:
+            found = self._limits()
+        except NoData:
+            return
+        for port, leg in self._ports.items():
+            labels = (("port", str(port)), ("leg", leg.value))
+            own = [one for one in found if one.port == port]
+            if not own:
+                continue
+            yield Sample(LIMIT.name, float(sum(one.limit for one in own)), labels)
+            # A queue is full beyond its limit, sk_acceptq_is_full() in include/net/sock.h.
+            yield Sample(USED.name, max(one.queue / (one.limit + 1) for one in own), labels)
+            drops = [one.dropped for one in own if one.dropped is not None]
+            if len(drops) == len(own):
+                yield Sample(DROPPED.name, float(sum(drops)), labels)
 
 
 def _listening(path: Path) -> Iterator[tuple[int, int]]:

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.collectors.listeners import BACKLOG, UP, ListenersCollector
+from sidecar.collectors.listeners import (
+    BACKLOG,
+    DROPPED,
+    LIMIT,
+    UP,
+    USED,
+    ListenersCollector,
+)
+from sidecar.inet_diag import Listener
 from sidecar.signals import Absence, Leg, NoData
 from sidecar.testing import wait_for
 
@@ -26,7 +34,8 @@ def test_a_listener_comes_and_goes(family: socket.AddressFamily) -> None:
         port = listener.getsockname()[1]
         collector = ListenersCollector({port: Leg.UPSTREAM})
         collector.open()
-        assert values(collector, port) == {UP.name: 1, BACKLOG.name: 0}
+        up = values(collector, port)
+        assert (up[UP.name], up[BACKLOG.name]) == (1, 0)
     assert values(collector, port) == {UP.name: 0}
 
 
@@ -70,6 +79,51 @@ def test_only_listening_rows_are_read(tmp_path: Path) -> None:
         + row.format(n=1, port="01BB", state="01", queue=0)
         + "garbage that is never reached\n"
     )
-    collector = ListenersCollector({80: Leg.DOWNSTREAM, 443: Leg.UPSTREAM}, tmp_path)
+    ports = {80: Leg.DOWNSTREAM, 443: Leg.UPSTREAM}
+    collector = ListenersCollector(ports, tmp_path, limits=list)
     assert values(collector, 80) == {UP.name: 1, BACKLOG.name: 7}
     assert values(collector, 443) == {}
+
+
+def told(*found: Listener) -> dict[str, float]:
+    """What is said of port 80 when the kernel tells of these listeners, and of no table."""
+    collector = ListenersCollector({80: Leg.DOWNSTREAM}, Path("/nonexistent"), lambda: list(found))
+    return {name: value for name, value in values(collector, 80).items() if name != UP.name}
+
+
+def test_a_queue_is_told_against_its_limit() -> None:
+    """Two of a port's sockets add up; how full is of the fuller one, and another's are apart."""
+    found = told(Listener(80, 3, 127, 7), Listener(80, 1, 1, 11), Listener(443, 9, 9, 9))
+    assert found == {LIMIT.name: 128, USED.name: 1 / 2, DROPPED.name: 18}
+
+
+def test_a_queue_is_full_one_beyond_its_limit() -> None:
+    """The kernel lets backlog + 1 wait; a backlog of 0 is one, and no division by zero."""
+    assert told(Listener(80, 8, 7, 0))[USED.name] == 1
+    assert told(Listener(80, 0, 0, 0))[USED.name] == 0
+    assert told(Listener(80, 1, 0, 0))[USED.name] == 1
+
+
+def test_drops_that_are_not_told_are_no_zero() -> None:
+    """A kernel without that figure gives no sample of it; a sum of some would be wrong too."""
+    assert DROPPED.name not in told(Listener(80, 0, 7, None), Listener(80, 0, 7, 3))
+
+
+def test_without_netlink_the_queue_is_still_seen() -> None:
+    """The limits are missing then, and nothing else."""
+
+    def refused() -> list[Listener]:
+        raise NoData(Absence.NO_PERMISSION, "no netlink here")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        collector = ListenersCollector({port: Leg.UPSTREAM}, limits=refused)
+        assert values(collector, port) == {UP.name: 1, BACKLOG.name: 0}
+
+
+def test_the_limit_is_the_servers_own() -> None:
+    """Of a real socket, a backlog of 13."""
+    with socket.create_server(("127.0.0.1", 0), backlog=13) as listener:
+        port = listener.getsockname()[1]
+        found = values(ListenersCollector({port: Leg.UPSTREAM}), port)
+    assert (found[LIMIT.name], found[USED.name], found[DROPPED.name]) == (13, 0, 0)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from sidecar.evaluation import Evaluation, Series
 from sidecar.ledger import Span, Tally
+from sidecar.legs.minute import JoinWindow
 from sidecar.objectives import Score
 from sidecar.recorder import Exceedances
 from sidecar.signals import (
@@ -79,6 +80,7 @@ class Snapshot:
         default_factory=lambda: MappingProxyType({})
     )
     legs: tuple[Leg, ...] = ()  # that the tap watches, as far as it has said
+    joins: JoinWindow | None = None  # the last minute; None: not both legs are seen
     events: tuple[Event, ...] = ()  # the latest, oldest first
     observations: tuple[Observation, ...] = ()  # as they hold now
     alarms: tuple[Alarm, ...] = ()

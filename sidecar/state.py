@@ -170,8 +170,9 @@ class State:
             if self._slots is not None:
                 self._slots(slot)
         windows = tuple(self._traffic.window(leg, clock) for leg in Leg)
+        joins = self._traffic.settle(clock)
         samples = [s for batch in self._batches.values() for s in batch.samples.values()]
-        samples.extend(self._traffic.signals(windows))
+        samples.extend(self._traffic.signals(windows, joins))
         samples.extend(self._buckets.signals())
         rates = {key: r for batch in self._batches.values() for key, r in batch.rates.items()}
         self._remember(now, clock, statuses, samples, rates)
@@ -187,6 +188,7 @@ class State:
             totals=tuple(self._traffic.total(leg, clock, clock - self._since) for leg in Leg),
             history=MappingProxyType({key: tuple(points) for key, points in self._history.items()}),
             legs=self._traffic.legs(),
+            joins=joins,
             events=tuple(self._events),
             observations=tuple(o for batch in self._batches.values() for o in batch.observations),
             scores=self._traffic.scores.read(),

@@ -14,6 +14,9 @@ from dataclasses import replace
 from sidecar import ended, paths, recorder
 from sidecar.ended import DURATION, EVENTS, ITL, REQUESTS, TTFT, Ended
 from sidecar.ledger import Tally
+from sidecar.legs import overhead
+from sidecar.legs.minute import JoinWindow
+from sidecar.legs.overhead import Overhead
 from sidecar.objectives import Objective, Scores
 from sidecar.signals import (
     End,
@@ -42,7 +45,7 @@ OPEN = Metric(
     "Requests that have not ended; no sample while the tap is blind.",
     ("leg",),
 )
-METRICS = (*ended.METRICS, LARGEST_GAP, OPEN)
+METRICS = (*ended.METRICS, LARGEST_GAP, OPEN, *overhead.METRICS)
 
 WINDOW_SECONDS = 60
 _OPEN_FRESH_SECONDS = 3.5  # what is open is reported once a second
@@ -63,6 +66,7 @@ class Traffic:
         self._total: dict[Leg, Slot] = {}
         self._recent_ttft: dict[Leg, deque[float]] = {leg: deque(maxlen=20_000) for leg in Leg}
         self._streams = Streams()
+        self._overhead = Overhead()
         self.scores = Scores(objectives)
         self.recorder = recorder.Recorder(max_series)
         self._open: dict[Leg, tuple[float, OpenRequests]] = {}
@@ -85,6 +89,7 @@ class Traffic:
         self._watching_since = None
         self._open.clear()
         self._streams.forget()
+        self._overhead.lose()
 
     def set_open(self, found: OpenRequests, now: float) -> None:
         """What the kernel's table holds of a leg."""
@@ -100,6 +105,8 @@ class Traffic:
         if generates:
             self._add_progress(timing, now)
             self.scores.add(timing)
+        if len(self._open) == len(Leg):  # with one leg watched nothing could be joined
+            self._overhead.add(timing, now, generates)
         if timing.end is End.OPEN:
             return
         self._ended.add(timing, generates)
@@ -150,6 +157,11 @@ class Traffic:
         self._streams.tidy(now)
         return {leg: self._streams.stall(leg, now) for leg in self.legs()}
 
+    def settle(self, now: float) -> JoinWindow | None:
+        """Joins what can be by now; the last minute of that, None while not both legs are seen."""
+        self._overhead.settle(now)
+        return self._overhead.window(now)
+
     def roll(self, wall: float, now: float) -> recorder.Slot | None:
         """The slot of latencies that ended by now (``wall`` is Unix time), if one did."""
         return self.recorder.roll(wall, now, self._streams.waiting(now))
@@ -184,9 +196,12 @@ class Traffic:
         heard, found = self._open.get(leg, (0.0, None))
         return found if found is not None and now - heard <= _OPEN_FRESH_SECONDS else None
 
-    def signals(self, windows: Iterable[LegWindow]) -> Iterable[Sample | Histogram]:
-        """Everything of :data:`METRICS` that has been measured; ``windows`` are the last minute."""
+    def signals(
+        self, windows: Iterable[LegWindow], joins: JoinWindow | None = None
+    ) -> Iterable[Sample | Histogram]:
+        """Everything of :data:`METRICS` that has been measured; the windows are the last minute."""
         yield from self._ended.series()
+        yield from self._overhead.signals(joins)
         for window in windows:
             labels = (("leg", window.leg.value),)
             if window.open_requests is not None:

@@ -12,6 +12,7 @@ from dataclasses import asdict
 
 from sidecar.evaluation import Evaluation
 from sidecar.export import alarms
+from sidecar.legs.minute import JoinWindow
 from sidecar.observe import coverage
 from sidecar.readings import engines as readings
 from sidecar.readings import gpus
@@ -32,6 +33,9 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
     ``windows`` and ``totals`` {leg: {seconds, requests, failed, cancelled, ttft_seconds {p50, p99},
     itl_seconds {p50, p99, largest}, token_events_per_second, open_requests,
     oldest_open_seconds}};
+    ``joins`` {seconds, requests, joined, joined_ratio, unjoined {reason: n}, refused, retried,
+    hidden, broken, ttft_seconds {p50}, overhead_seconds {phase: {n, p50, p99}}} of the last minute,
+    null while not both legs are watched;
     ``engines`` [{replica, engine, running, waiting, generated_tokens_total,
     generated_tokens_per_second, decode_seconds_total, decode_seconds_per_second,
     seconds_per_token, kv_cache_usage_ratio, preemptions_total, prefix_cache_hit_ratio,
@@ -59,6 +63,7 @@ def state(snapshot: Snapshot, version: str, now: float) -> dict[str, Plain]:
         "collectors": [_collector(status) for status in snapshot.collectors],
         "windows": {window.leg.value: _window(window) for window in snapshot.windows},
         "totals": {window.leg.value: _window(window) for window in snapshot.totals},
+        "joins": None if snapshot.joins is None else _joins(snapshot.joins),
         "engines": [
             {
                 **_listed(asdict(reading)),
@@ -143,6 +148,24 @@ def _window(window: LegWindow) -> Plain:
         "token_events_per_second": window.token_events_per_second,
         "open_requests": window.open_requests,
         "oldest_open_seconds": window.oldest_open_seconds,
+    }
+
+
+def _joins(window: JoinWindow) -> Plain:
+    return {
+        "seconds": window.seconds,
+        "requests": window.requests,
+        "joined": window.joined,
+        "joined_ratio": window.ratio,
+        "unjoined": {reason.value: n for reason, n in window.unjoined},
+        "refused": window.refused,
+        "retried": window.retried,
+        "hidden": window.hidden,
+        "broken": window.broken,
+        "ttft_seconds": {"p50": window.ttft_p50},
+        "overhead_seconds": {
+            one.phase.value: {"n": one.n, "p50": one.p50, "p99": one.p99} for one in window.phases
+        },
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sidecar.observe import capacity, engines, latency, reconciliation, sockets, wire
+from sidecar.observe import capacity, engines, gateway, latency, reconciliation, sockets, wire
 from sidecar.signals import Observation
 from sidecar.snapshot import Snapshot
 
@@ -17,6 +17,7 @@ RULES: tuple[Callable[[Snapshot], Iterator[Observation]], ...] = (
     sockets.observe,
     capacity.observe,
     wire.observe,
+    gateway.observe,
     engines.observe,
     reconciliation.observe,
     latency.observe,

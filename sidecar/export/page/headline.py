@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sidecar.export.page.cells import Cell, Engines, Wire, none
+from sidecar.legs.minute import JoinWindow, Phase
 from sidecar.signals import Leg
 from sidecar.snapshot import Snapshot
-from sidecar.units import difference, duration, number
+from sidecar.units import difference, duration, number, percent
 from sidecar.windows import LegWindow
 
 
@@ -60,7 +61,7 @@ def _requests(window: LegWindow) -> Cell:
     return Cell(f"{window.requests:,}", detail, alarming=window.failed > 0)
 
 
-def _overhead(down: Wire, up: Wire) -> Cell:
+def _medians(down: Wire, up: Wire) -> Cell:
     silence = down.silence or up.silence
     if silence or down.window is None or up.window is None:
         return none(f"needs both legs: {silence or 'no window'}")
@@ -68,6 +69,23 @@ def _overhead(down: Wire, up: Wire) -> Cell:
         return none("needs a first token on both legs")
     added = down.window.ttft_p50 - up.window.ttft_p50
     return Cell(difference(added), "difference of the medians")
+
+
+def _overhead(down: Wire, up: Wire, joins: JoinWindow | None) -> Cell:
+    """Request by request where the legs are joined, else the difference of what is known of all."""
+    cell = _medians(down, up)
+    if down.silence or up.silence or joins is None or joins.ratio is None:
+        return cell
+    first = joins.phase(Phase.FIRST_TOKEN)
+    if first is not None:
+        cell = Cell(difference(first.p50), f"p99 {duration(first.p99)}")
+    parts = [cell.detail]
+    for phase, words in ((Phase.REQUEST, "until it asks"), (Phase.END, "at the end")):
+        one = joins.phase(phase)
+        if one is not None:
+            parts.append(f"{words} {duration(one.p50)}, p99 {duration(one.p99)}")
+    parts.append(f"{percent(joins.ratio)} of {joins.requests:,} joined")
+    return Cell(cell.value, " · ".join(parts))
 
 
 _TTFT = "time_to_first_token_seconds"
@@ -100,7 +118,7 @@ def rows(snapshot: Snapshot) -> tuple[Row, ...]:
 
     if snapshot.legs == (Leg.DOWNSTREAM,):
         return _alone(down, engine)
-    added, unseeable = _overhead(down, up), none("cannot see it")
+    added, unseeable = _overhead(down, up, snapshot.joins), none("cannot see it")
     ttft = engine.latency(_TTFT)
     in_flight = (down.count(_open), up.count(_open))
     ended = (down.count(_requests), up.count(_requests))

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from sidecar.config import (
     from_values,
 )
 from sidecar.privileges import Capability
+from sidecar.probed.probe import PROBES, PROCESSLESS
 from sidecar.signals import Leg, NoData
 
 log = structlog.get_logger("attach")
@@ -40,6 +41,7 @@ def settings_for(
     listen: str | None,
     interval_seconds: float = 5.0,
     gateways: tuple[str, ...] = (),
+    probes: tuple[str, ...] = (),
 ) -> Settings:
     """Settings of the command line; the environment's stand above. ConfigError on bad ones."""
     wire = [{"port": port, "leg": Leg.DOWNSTREAM} for port in ports]
@@ -48,6 +50,8 @@ def settings_for(
     urls = engines or find_engines([*upstream_ports, *ports])
     values["engines"] = [_target(url, interval_seconds) for url in urls]
     values["gateways"] = [_target(url, interval_seconds) for url in gateways]
+    if probes:
+        values["probes"] = {"enabled": probes}
     if listen:
         values["export"] = {"listen": listen}
     return from_values("command line", values)
@@ -94,13 +98,14 @@ def _is_engine(url: str) -> bool:
     return True
 
 
-def start_probed(loader: str, peer_uid: int) -> Path:
+def start_probed(loader: str, peer_uid: int, probes: Iterable[str] = ("wire",)) -> Path:
     """Starts the privileged process, which ends when this one does, and returns its socket."""
     folder = Path(tempfile.mkdtemp(prefix="model-probe-"))
     folder.chmod(0o711)  # the peer must reach the socket, not list the folder
     path = folder / "probed.sock"
     # -P: modules come from the installation, not from a folder that root happens to stand in.
     command = [sys.executable, "-P", "-m", "sidecar.probed", "--loader", loader]
+    command += [word for probe in probes for word in ("--probe", probe)]
     command += ["--socket", str(path)]
     command += ["--peer-uid", str(peer_uid), "--exit-on-stdin-eof", "--remove-folder"]
     # Its standard input is a pipe that only we hold: however we end, it sees the end of it.
@@ -124,14 +129,16 @@ def _tell_its_end(probed: subprocess.Popen[bytes], folder: Path) -> None:
 
 def with_probed(settings: Settings, loader: str) -> tuple[Settings, Callable[[], str] | None]:
     """As root, starts ``probed``; returns the settings to use and how to drop privileges then."""
+    probed = bool(settings.wire.ports) or _follows(settings)
     if os.geteuid() != 0:
-        if settings.wire.ports and not settings.wire.socket.exists():
+        if probed and not settings.wire.socket.exists():
             log.warning("not root: the wire is not measured", remedy="run this with sudo")
         return settings, None
     uid, _ = privileges.heir()
-    if settings.wire.ports:
+    if probed:
         peer = 0 if settings.kmsg.enabled else uid
-        wire = WireSettings(socket=start_probed(loader, peer), ports=settings.wire.ports)
+        path = start_probed(loader, peer, settings.probes.enabled)
+        wire = WireSettings(socket=path, ports=settings.wire.ports)
         settings = settings.model_copy(update={"wire": wire})
     return settings, drop_root(settings)
 
@@ -144,9 +151,24 @@ def drop_root(settings: Settings) -> Callable[[], str] | None:
     return partial(privileges.drop_to, *privileges.heir(), keep)
 
 
+def _follows(settings: Settings) -> bool:
+    """Whether a probe is enabled that follows processes, and some are chosen."""
+    return bool(settings.probes.processes) and not PROCESSLESS.issuperset(settings.probes.enabled)
+
+
+def _refuse_unknown_probes(settings: Settings) -> None:
+    """A misspelt probe would never be loaded."""
+    for name in settings.probes.enabled:
+        if name not in PROBES:
+            known = ", ".join(sorted(PROBES))
+            raise ConfigError(f"probes.enabled: no such probe: {name!r}; there are {known}")
+
+
 def require_something(settings: Settings) -> None:
-    """Refuses a start that could never show anything."""
-    if not (settings.wire.ports or settings.engines or settings.gateways):
+    """Refuses a start that could never show anything, or not what was asked for."""
+    _refuse_unknown_probes(settings)
+    watched = settings.wire.ports or settings.engines or settings.gateways
+    if not (watched or _follows(settings)):
         raise ConfigError(
             "nothing to watch: give --port of the service, --engine of its metrics, or a "
             "configuration file with `wire.ports` or `engines`"

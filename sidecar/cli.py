@@ -83,6 +83,9 @@ def attach(
     ] = None,
     interval: Annotated[float, typer.Option(help="Seconds between two reads of metrics.")] = 5.0,
     listen: Listen = None,
+    probe: Annotated[
+        list[str] | None, typer.Option(help="Kernel probe to load, wire if not given; repeatable.")
+    ] = None,
     loader: Annotated[str, typer.Option(help="auto, prebuilt or bcc.")] = "auto",
 ) -> None:
     """Watch a service that already runs on this machine."""
@@ -91,7 +94,13 @@ def attach(
 
     try:
         settings = attaching.settings_for(
-            port or [], upstream_port or [], engine or [], listen, interval, tuple(gateway or ())
+            port or [],
+            upstream_port or [],
+            engine or [],
+            listen,
+            interval,
+            tuple(gateway or ()),
+            tuple(probe or ()),
         )
         attaching.require_something(settings)
         settings, drop = attaching.with_probed(settings, loader)

@@ -26,6 +26,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 class Capability(IntEnum):
     """The capabilities this project knows (linux/capability.h)."""
 
+    DAC_READ_SEARCH = 2
     NET_ADMIN = 12
     NET_RAW = 13
     SYS_PTRACE = 19

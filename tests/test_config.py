@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from sidecar.addresses import split_address
+from sidecar.collectors import probes
 from sidecar.config import ConfigError, load
+from sidecar.probed import frames, targets
+from sidecar.probed.frames import Watch
 from sidecar.signals import Leg
 
 
@@ -37,6 +40,30 @@ def test_a_file_sets_everything(tmp_path: Path) -> None:
     assert settings.engines[0].url == "http://127.0.0.1:8081"
     assert [p.leg for p in settings.wire.ports] == [Leg.DOWNSTREAM, Leg.UPSTREAM]
     assert split_address(settings.export.listen) == ("::1", 9000)
+
+
+def test_processes_by_each_way(tmp_path: Path) -> None:
+    """A process is chosen by a part of its command line or control group, its pid or its port; the
+    wire alone is enabled if nothing else is said.
+    """
+    text = "probes: {processes: [{command: vllm serve}, {cgroup: pod7f}, {pid: 23}, {port: 80}]}"
+    found = load(written(tmp_path, text)).probes
+    chosen = [entry.model_dump(exclude_unset=True) for entry in found.processes]
+    assert chosen == [{"command": "vllm serve"}, {"cgroup": "pod7f"}, {"pid": 23}, {"port": 80}]
+    assert found.enabled == ("wire",)
+
+
+def test_the_longest_part_fits_its_frame(tmp_path: Path) -> None:
+    """What the settings take at most, in number and length, one frame to `probed` holds."""
+    part = "x" * 62
+    assert len(part) == targets.VALUE_BYTES
+    entries = f"{{command: {part}}}, " * targets.MAX_SELECTORS
+    ports = ", ".join(f"{{port: {port}}}" for port in range(1, frames.MAX_PORTS + 1))
+    text = f"probes: {{processes: [{entries}]}}\nwire: {{ports: [{ports}]}}\n"
+    (collector,) = probes.from_settings(load(written(tmp_path, text)))
+    watch = Watch(collector._ports, collector._selectors)
+    assert frames.unpack_watch(frames.pack_watch(watch)) == watch
+    assert len(watch.selectors) == targets.MAX_SELECTORS
 
 
 def test_the_environment_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +101,25 @@ def test_the_environment_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("export: {listen: 'localhost:9838'}", ["export.listen", "localhost"]),
         ("export: {listen: '127.0.0.1:70000'}", ["export.listen", "70000"]),
         ("wire: {ports: [{port: 80}", ["line 1", "YAML"]),
+        ("probes: {enabled: []}", ["probes.enabled", "at least 1"]),
+        ("probes: {enabled: [wire, wire]}", ["probes.enabled: wire is given twice"]),
+        ("probes: {enabled: ['Wire!']}", ["probes.enabled.0", "'Wire!'"]),
+        ("probes: {processes: [{}]}", ["probes.processes.0", "exactly one", "none is given"]),
+        (
+            "probes: {processes: [{pid: 7, command: x}]}",
+            ["probes.processes.0", "exactly one", "command and pid are given"],
+        ),
+        ("probes: {processes: [{pid: 0}]}", ["probes.processes.0", "none is given"]),
+        ("probes: {processes: [{pid: -1}]}", ["probes.processes.0.pid", "'-1'"]),
+        ("probes: {processes: [{pid: 4194305}]}", ["probes.processes.0.pid"]),
+        ("probes: {processes: [{port: 65536}]}", ["probes.processes.0.port", "65535"]),
+        ("probes: {processes: [{name: x}]}", ["probes.processes.0.name: unknown key", "cgroup"]),
+        (
+            f"probes: {{processes: [{{command: '{'ä' * 32}'}}]}}",
+            ["probes.processes.0.command", "64 bytes, at most 62"],
+        ),
+        ('probes: {processes: [{command: "a\\0b"}]}', ["probes.processes.0.command", "pattern"]),
+        ("probes: {processes: [" + "{pid: 7}, " * 13 + "]}", ["probes.processes", "12 items"]),
         ("- a\n- b", ["top level"]),
         ("log_level: loud", ["log_level", "debug"]),
     ],

@@ -15,7 +15,7 @@ from pathlib import Path
 from sidecar.config import Settings
 from sidecar.probed import frames
 from sidecar.probed.frames import FrameType, Status, Watch
-from sidecar.probed.targets import Selector
+from sidecar.probed.targets import By, Selector
 from sidecar.signals import (
     Absence,
     Kind,
@@ -69,9 +69,22 @@ _PEERCRED = struct.Struct("3i")
 
 
 def from_settings(settings: Settings) -> Iterable[ProbesCollector]:
-    """One collector when ports are to be watched, none otherwise."""
+    """One collector when ports or processes are to be watched, none otherwise."""
     ports = {entry.port: entry.leg for entry in settings.wire.ports}
-    return [ProbesCollector(settings.wire.socket, ports)] if ports else []
+    selectors = tuple(
+        Selector(by, str(value))
+        for chosen in settings.probes.processes
+        for by, value in (
+            (By.PORT, chosen.port),
+            (By.COMMAND, chosen.command),
+            (By.CGROUP, chosen.cgroup),
+            (By.PID, chosen.pid),
+        )
+        if value
+    )
+    if not ports and not selectors:
+        return []
+    return [ProbesCollector(settings.wire.socket, ports, selectors)]
 
 
 class ProbesCollector:

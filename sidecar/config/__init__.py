@@ -22,6 +22,8 @@ from sidecar.config.sources import (
     KmsgSettings,
     KubernetesSettings,
     PressureSettings,
+    ProbeSettings,
+    ProcessSettings,
     WirePort,
     WireSettings,
 )
@@ -42,6 +44,8 @@ __all__ = [
     "NotifySettings",
     "ObjectiveSettings",
     "PressureSettings",
+    "ProbeSettings",
+    "ProcessSettings",
     "RateLevelSettings",
     "RateSettings",
     "Settings",

@@ -116,6 +116,7 @@ def _refuse_duplicates(source: str, settings: Settings) -> None:
     for key, values in (
         ("engines.name, gateways.name", [t.name for t in (*settings.engines, *settings.gateways)]),
         ("name_tables.engine", [table.engine for table in settings.name_tables]),
+        ("probes.enabled", list(settings.probes.enabled)),
         ("wire.ports.port", [str(port.port) for port in settings.wire.ports]),
     ):
         twice = sorted({value for value in values if values.count(value) > 1})

@@ -21,6 +21,7 @@ from sidecar.config.sources import (
     KmsgSettings,
     KubernetesSettings,
     PressureSettings,
+    ProbeSettings,
     WireSettings,
 )
 from sidecar.config.targets import NameTableSettings, TargetSettings
@@ -53,6 +54,7 @@ class Settings(BaseSettings):
     gateways: tuple[TargetSettings, ...] = ()
     name_tables: Annotated[tuple[NameTableSettings, ...], Field(max_length=16)] = ()
     wire: WireSettings = WireSettings()
+    probes: ProbeSettings = ProbeSettings()
     gpu: GpuSettings = GpuSettings()
     kmsg: KmsgSettings = KmsgSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()

@@ -1,13 +1,13 @@
-"""What is read of the wire, the GPUs, the kernel, control groups and Kubernetes."""
+"""What is read of the wire, processes, the GPUs, the kernel, control groups and Kubernetes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
-from sidecar.config.section import Port, ReplicaName, Seconds, Section
+from sidecar.config.section import Port, ReplicaName, Seconds, Section, Word
 from sidecar.signals import Leg
 
 
@@ -28,6 +28,55 @@ class WireSettings(Section):
         default=Path("/run/model-probe/probed.sock"), description="The Unix socket of `probed`."
     )
     ports: Annotated[tuple[WirePort, ...], Field(max_length=32)] = ()
+
+
+_MAX_SELECTOR_BYTES = 62  # what a frame to `probed` holds of one
+
+
+def _short(text: str) -> str:
+    length = len(text.encode())
+    if length > _MAX_SELECTOR_BYTES:
+        raise ValueError(f"{length} bytes, at most {_MAX_SELECTOR_BYTES} are taken: give a part")
+    return text
+
+
+Part = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$"), AfterValidator(_short)]
+
+
+class ProcessSettings(Section):
+    """Processes that probes follow, chosen by exactly one of these."""
+
+    command: Part = Field(default="", description="A part of the command line.")
+    cgroup: Part = Field(
+        default="", description="A part of the control group's path: a pod's uid, a container's id."
+    )
+    pid: Annotated[int, Field(ge=0, le=4_194_304)] = Field(
+        default=0, description="A process id, as `probed` sees it."
+    )
+    port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        default=0,
+        description="The TCP port it listens on; those of `wire.ports` are followed without.",
+    )
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> ProcessSettings:
+        given = [name for name in type(self).model_fields if getattr(self, name)]
+        if len(given) != 1:
+            found = f"{' and '.join(given)} are" if given else "none is"
+            raise ValueError(
+                f"exactly one of command, cgroup, pid and port is needed, {found} given"
+            )
+        return self
+
+
+class ProbeSettings(Section):
+    """Kernel programs, and the processes that those follow which look at processes."""
+
+    enabled: Annotated[tuple[Word, ...], Field(min_length=1, max_length=16)] = Field(
+        default=("wire",),
+        description="Those that `attach` starts `probed` with; one started by hand has `--probe`.",
+    )
+    processes: Annotated[tuple[ProcessSettings, ...], Field(max_length=12)] = ()
 
 
 class GpuSettings(Section):

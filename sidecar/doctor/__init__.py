@@ -20,6 +20,7 @@ def examine(settings: Settings) -> list[Check]:
     checks: list[Callable[[], Iterable[Check]]] = [
         machine.system,
         machine.capabilities,
+        machine.following,
         machine.bpf,
         machine.btf,
         machine.packet_socket,

@@ -50,6 +50,28 @@ def capabilities() -> Iterable[Check]:
     )
 
 
+def following() -> Iterable[Check]:
+    """What probes need that look at processes and not only at packets."""
+    held = privileges.held()
+    needs = {
+        Capability.PERFMON: "attach to it",
+        Capability.SYS_PTRACE: "look into it",
+        Capability.DAC_READ_SEARCH: "find whose port it is",
+    }
+    missing = {cap: what for cap, what in needs.items() if cap not in held}
+    if not missing:
+        words = ", ".join(f"CAP_{cap.name} ({what})" for cap, what in needs.items())
+        yield Check("following processes", Outcome.PASS, words)
+        return
+    yield Check(
+        "following processes",
+        Outcome.WARN,
+        ", ".join(f"no CAP_{cap.name} (to {what})" for cap, what in missing.items()),
+        "probes that follow processes, of other users above all; the wire tap needs none of it",
+        f"run as root, or give `probed` {', '.join(f'CAP_{cap.name}' for cap in missing)} too",
+    )
+
+
 def bpf() -> Iterable[Check]:
     """Whether the kernel lets us call ``bpf``, asked by calling it."""
     number = _SYS_BPF.get(platform.machine())

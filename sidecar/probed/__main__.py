@@ -17,7 +17,7 @@ from sidecar.probed.loaders import LOADERS
 from sidecar.probed.namespaces import Network, network_of
 from sidecar.probed.probe import PROBES, loading
 from sidecar.probed.server import Server, SocketRefused
-from sidecar.probed.surrender import Everything, Nothing
+from sidecar.probed.surrender import Everything, Nothing, keep_for_node
 from sidecar.probed.words import say
 from sidecar.signals import NoData
 
@@ -43,7 +43,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--node",
         action="store_true",
         help="serve every pod of the node: each client's own network namespace is watched; needs "
-        "the host's process namespace, CAP_SYS_ADMIN and CAP_SYS_PTRACE, and keeps them",
+        "the host's process namespace, CAP_SYS_ADMIN and CAP_SYS_PTRACE, and keeps what it uses",
     )
     parser.add_argument(
         "--peer-uid",
@@ -82,6 +82,8 @@ def _daemon(options: argparse.Namespace) -> Daemon:
         seccomp.leave_network()
     except seccomp.Unconfined as error:
         say(f"no filter of system calls: {error}; going on without")
+    if options.node:
+        keep_for_node()
     return Daemon(
         server,
         {name: loading(name) for name in options.probe or ("wire",)},

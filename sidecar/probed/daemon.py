@@ -10,17 +10,16 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 
 from sidecar.probed import frames
 from sidecar.probed.following import Following
 from sidecar.probed.namespaces import Network
-from sidecar.probed.probe import Load, Report
+from sidecar.probed.probe import Load, Probe, Report
 from sidecar.probed.server import Client, Server
 from sidecar.probed.slots import Slot
 from sidecar.probed.surrender import Surrender
 from sidecar.probed.words import Seldom
-from sidecar.signals import Absence, NoData
+from sidecar.signals import NoData
 
 DRAIN_SECONDS = 0.04
 SECOND = 1.0
@@ -46,6 +45,7 @@ class Daemon:
         self._stdin = stdin
         self._slots: list[Slot] = []
         self._following: dict[int, Following] = {}
+        self._gone: list[Network] = []
         self._turned_away = Seldom()
         self._poll = select.poll()
         self._poll.register(server.listener, select.POLLIN)
@@ -59,6 +59,7 @@ class Daemon:
         drain_at = second_at = time.monotonic()
         while True:
             now = time.monotonic()
+            self._settle()
             self._load(now)
             if now >= drain_at:
                 self._drain()
@@ -91,14 +92,41 @@ class Daemon:
         for name, load in self._loads.items():
             self._slots.append(Slot(name, network, self._loader, load))
 
+    def _settle(self) -> None:
+        """After clients have gone: what nobody watches any more is left. Not at once, as it may be
+        in the middle of telling what a probe gives that one turns out to be gone.
+        """
+        if any(slot.untold for slot in self._slots):
+            self._tell()  # before it is loaded anew: no failure is too short to be heard of
+        while self._gone:
+            network = self._gone.pop()
+            following = self._following.get(network.inode)
+            if following is None:
+                continue
+            clients = self._clients_of(network)
+            if clients or network == self._home:
+                self._reach(following, clients)
+                following.watch(self._slots_of(network), clients)
+                following.prompt()
+            else:
+                self._leave(network)
+
     def _leave(self, network: Network) -> None:
-        """Ends the probes of a namespace that nobody watches any more."""
-        if network == self._home or any(True for _ in self._clients_of(network)):
-            return
-        self._following.pop(network.inode, None)
+        """Ends the probes of a namespace."""
+        del self._following[network.inode]
         for slot in self._slots_of(network):
             slot.close()
             self._slots.remove(slot)
+
+    def _reach(self, following: Following, clients: Iterable[Client]) -> None:
+        """Reaches a namespace through a process that is still there."""
+        if self._home is not None:
+            return
+        for client in clients:
+            following.network = client.network
+            for slot in self._slots_of(client.network):
+                slot.network = client.network
+            return
 
     def _slots_of(self, network: Network) -> list[Slot]:
         return [slot for slot in self._slots if slot.network.inode == network.inode]
@@ -167,8 +195,7 @@ class Daemon:
     def _forget(self, client: Client) -> None:
         self._poll.unregister(client.connection)
         self._server.drop(client)
-        self._watch(client.network)
-        self._leave(client.network)
+        self._gone.append(client.network)
 
     def _flushed(self, client: Client, more: bool) -> None:
         mask = select.POLLIN | select.POLLOUT if more else select.POLLIN
@@ -192,17 +219,15 @@ class Daemon:
                     self._send(client, report.frame)
 
     def _drain(self) -> None:
-        for slot in list(self._slots):
-            if slot.probe is not None:
-                self._attempt(slot, slot.probe.drain)
+        for slot in self._slots:
+            self._relay(slot, lambda probe: probe.drain())
 
-    def _attempt(self, slot: Slot, read: Callable[[], Iterable[Report]]) -> None:
-        """Publishes what a probe says; one that the kernel refuses is loaded anew."""
-        try:
-            self._publish(slot.network, read())
-        except OSError as error:
-            reason = f"a map or ring could not be read: {error}"
-            slot.fail(time.monotonic(), NoData(Absence.ERROR, reason))
+    def _relay(self, slot: Slot, read: Callable[[Probe], Iterable[Report]]) -> None:
+        """Publishes what a probe says."""
+        slot.attempt(
+            "a map or ring could not be read",
+            lambda probe: self._publish(slot.network, read(probe)),
+        )
 
     def _second(self, now: float) -> None:
         for client in self._server.silent(now):
@@ -214,20 +239,17 @@ class Daemon:
                 continue
             following.step(slots, clients)
             for slot in slots:
-                if slot.probe is not None:
-                    self._attempt(slot, partial(slot.probe.second, time.monotonic_ns()))
+                self._relay(slot, lambda probe: probe.second(time.monotonic_ns()))
             covered = (Report(frame) for frame in following.coverage(slots))
             self._publish(following.network, covered)
         self._tell()
 
     def _tell(self) -> None:
+        for slot in self._slots:
+            slot.untold = False
         for client in list(self._server.clients.values()):
             self._tell_one(client)
 
     def _tell_one(self, client: Client) -> None:
         for slot in self._slots_of(client.network):
-            try:
-                self._send(client, slot.status(client))
-            except OSError as error:
-                reason = f"counters could not be read: {error}"
-                slot.fail(time.monotonic(), NoData(Absence.ERROR, reason))
+            self._send(client, slot.status(client))

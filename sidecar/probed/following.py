@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from sidecar.probed import coverage
 from sidecar.probed.namespaces import Network
 from sidecar.probed.probe import PROCESSLESS, Watched
+from sidecar.probed.rescan import Rescan
 from sidecar.probed.server import Client
 from sidecar.probed.slots import Slot
-from sidecar.probed.targets import By, Found, Missing, Rescan, Selector, scan
-from sidecar.signals import CollectorState, Coverage
+from sidecar.probed.targets import MAX_TARGETS, By, Found, Missing, Selector, scan
+from sidecar.signals import Absence, CollectorState, Coverage
 
 Scan = Callable[..., Found]
 
@@ -34,11 +35,6 @@ class Following:
         self._rescan = Rescan()
         self._found = Found()
 
-    @property
-    def left_out(self) -> int:
-        """Processes that match and are too many."""
-        return self._found.left_out
-
     def prompt(self) -> None:
         """Looks for processes soon."""
         self._rescan.prompt(self._clock())
@@ -46,7 +42,8 @@ class Following:
     def step(self, slots: Iterable[Slot], clients: Iterable[Client]) -> None:
         """Scans if it is time; the probes hear of it only when something changed."""
         slots, clients = tuple(slots), tuple(clients)
-        if all(slot.name in PROCESSLESS for slot in slots) or not self._rescan.due(self._clock()):
+        follows = any(slot.probe is not None and slot.name not in PROCESSLESS for slot in slots)
+        if not follows or not self._rescan.due(self._clock()):
             return
         began = self._cpu()
         without = frozenset({os.getpid(), *(client.pid for client in clients)})
@@ -58,20 +55,27 @@ class Following:
             self.watch(slots, clients)
 
     def watch(self, slots: Iterable[Slot], clients: Iterable[Client]) -> None:
-        """Tells the probes what is watched now."""
+        """Tells the probes what is watched now: nobody's process once nobody asks for any."""
+        clients = tuple(clients)
         ports = frozenset(port for client in clients for port in client.watch.ports)
+        if not ports and not any(client.watch.selectors for client in clients):
+            self._found = Found()
         watched = Watched(ports, self._found.targets)
         for slot in slots:
-            if slot.probe is not None:
-                slot.probe.watch(watched)
+            slot.attempt("it could not be told what to watch", lambda probe: probe.watch(watched))
 
     def coverage(self, slots: Iterable[Slot]) -> Iterator[bytes]:
         """A frame for each process that is followed and each that is missing."""
         for slot in slots:
-            if slot.probe is None or slot.name in PROCESSLESS:
+            if slot.name in PROCESSLESS:
                 continue
-            yield from (coverage.pack(one) for one in slot.probe.coverage())
+            told = slot.attempt("its coverage could not be read", lambda p: tuple(p.coverage()))
+            if told is None:
+                continue
+            yield from (coverage.pack(one) for one in told)
             yield from (coverage.pack(_absent(slot.name, one)) for one in self._found.missing)
+            if self._found.left_out:
+                yield coverage.pack(_left_out(slot.name, self._found.left_out))
 
 
 def _selectors(clients: Iterable[Client]) -> Iterator[Selector]:
@@ -91,4 +95,18 @@ def _absent(probe: str, missing: Missing) -> Coverage:
         CollectorState.BLIND,
         absence=missing.absence,
         reason=missing.reason,
+    )
+
+
+def _left_out(probe: str, count: int) -> Coverage:
+    return Coverage(
+        probe,
+        "left out",
+        0,
+        0,
+        0,
+        CollectorState.BLIND,
+        count,
+        Absence.TOO_LARGE,
+        f"{count} more processes match; at most {MAX_TARGETS} are followed: choose fewer",
     )

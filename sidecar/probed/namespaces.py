@@ -44,14 +44,24 @@ def network_of(pid: int | None = None, proc: Path = Path("/proc")) -> Network:
         inode = _link(pid, proc).stat().st_ino
         ours = _link(None, proc).stat().st_ino
     except PermissionError as error:
-        raise NoData(
-            Absence.NO_PERMISSION,
-            f"the network namespace of pid {pid} cannot be seen: a probed for the whole node needs "
-            "CAP_SYS_PTRACE and the host's process namespace (hostPID)",
-        ) from error
+        raise _unseen(pid) from error
     except OSError as error:
+        if pid == 0:  # what SO_PEERCRED says of a process outside of our process namespace
+            raise NoData(
+                Absence.NOT_FOUND,
+                "the client's process cannot be seen from here: a probed for the whole node needs "
+                "the host's process namespace (hostPID: true)",
+            ) from error
         raise NoData(Absence.NOT_FOUND, f"no process {pid} in {proc}: {error.strerror}") from error
     return Network(inode, None if inode == ours else pid)
+
+
+def _unseen(pid: int | None) -> NoData:
+    return NoData(
+        Absence.NO_PERMISSION,
+        f"the network namespace of pid {pid} cannot be seen: a probed for the whole node needs "
+        "CAP_SYS_PTRACE and the host's process namespace (hostPID)",
+    )
 
 
 def _enter(fd: int) -> None:
@@ -72,6 +82,8 @@ def within(network: Network, proc: Path = Path("/proc")) -> Iterator[None]:
     try:
         try:
             there = os.open(_link(network.pid, proc), os.O_RDONLY | os.O_CLOEXEC)
+        except PermissionError as error:
+            raise _unseen(network.pid) from error
         except OSError as error:
             raise NoData(Absence.CLOSED, f"pid {network.pid} has ended") from error
         try:

@@ -1,6 +1,7 @@
 """What ``probed`` may still ask of the kernel: two filters, the second within the first.
 
-From its start it can make no network connection: only Unix and packet sockets. Once its probes are
+From its start it can make no network connection: only Unix and packet sockets, and no ring of
+io_uring, which would make sockets past the filter. Once its probes are
 loaded it keeps the calls of its loop, by name; everything else fails with EPERM, which Python
 raises where it happens, rather than killing the process. See seccomp(2) and, for the instructions,
 linux/filter.h.
@@ -39,6 +40,7 @@ _LOOP: dict[str, tuple[int | None, int | None]] = {
     "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139),
     "sigaltstack": (131, 132), "sched_yield": (24, 124), "membarrier": (324, 283),
     "rseq": (334, 293), "set_robust_list": (273, 99), "dup": (32, 23),
+    "getcwd": (79, 17), "uname": (63, 160),  # of a late import, and of platform.machine()
     "exit": (60, 93), "exit_group": (231, 94),
 }  # fmt: skip
 _OPENAT, _OPEN, _SOCKET, _BPF, _IOCTL = (257, 56), (2, None), (41, 198), (321, 280), (16, 29)
@@ -50,13 +52,18 @@ _BLOCKING = (0x5421, 0x5451)  # FIONBIO, FIOCLEX
 _PERF = (0x2400, 0x2401, 0x40042408)  # PERF_EVENT_IOC_ENABLE, _DISABLE, _SET_BPF
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
-_LD, _JEQ, _JSET, _RET = 0x20, 0x15, 0x45, 0x06  # BPF_LD|W|ABS, BPF_JMP|JEQ|K, |JSET|K, BPF_RET|K
+_IO_URING_SETUP = 425  # on both
+_X32 = 0x40000000  # x86-64's numbers with this bit are the same calls once more
+
+# BPF_LD|W|ABS, BPF_JMP|JEQ|K, |JSET|K, BPF_RET|K
+_LD, _JEQ, _JSET, _RET = 0x20, 0x15, 0x45, 0x06
 _ALLOW, _EPERM = 0x7FFF0000, 0x00050000 | 1
 _NR, _ARCH, _ARGS = 0, 4, 16  # offsets in struct seccomp_data; arguments of 8 bytes
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _Code = tuple[int, int, int, int]
+_PASS = (_RET, 0, 0, _ALLOW)
 
 
 class Unconfined(Exception):
@@ -64,7 +71,7 @@ class Unconfined(Exception):
 
 
 def _allow(number: int) -> list[_Code]:
-    return [(_JEQ, 0, 1, number), (_RET, 0, 0, _ALLOW)]
+    return [(_JEQ, 0, 1, number), _PASS]
 
 
 def _allow_values(number: int, argument: int, values: Collection[int]) -> list[_Code]:
@@ -83,17 +90,19 @@ def _allow_without(number: int, argument: int, bits: int) -> list[_Code]:
         (_LD, 0, 0, _ARGS + 8 * argument),
         (_JSET, 0, 1, bits),
         (_RET, 0, 0, _EPERM),
-        (_RET, 0, 0, _ALLOW),
+        _PASS,
     ]
 
 
 def _begin(machine: str) -> list[_Code]:
-    """Another machine's numbers (32-bit calls on a 64-bit kernel) are refused."""
+    """Other numbers of the same calls (32-bit or x32 ones on a 64-bit kernel) are refused."""
     return [
         (_LD, 0, 0, _ARCH),
         (_JEQ, 1, 0, _AUDIT_ARCH[machine]),
         (_RET, 0, 0, _EPERM),
         (_LD, 0, 0, _NR),
+        (_JSET, 0, 1, _X32),
+        (_RET, 0, 0, _EPERM),
     ]
 
 
@@ -101,7 +110,7 @@ def no_network(machine: str) -> list[_Code]:
     """Sockets of the kinds that are needed, and all other calls."""
     number = _SOCKET[_COLUMN[machine]]
     kinds = _allow_values(number, 0, (socket.AF_UNIX, socket.AF_PACKET))
-    return [*_begin(machine), *kinds, (_RET, 0, 0, _ALLOW)]
+    return [*_begin(machine), *kinds, (_JEQ, 0, 1, _IO_URING_SETUP), (_RET, 0, 0, _EPERM), _PASS]
 
 
 def loop_only(machine: str, keeps: frozenset[Capability]) -> list[_Code]:

@@ -3,7 +3,7 @@
 Descriptors carry what is needed afterwards: reading a map or ring that one has open needs no
 capability since Linux 5.19. Before that, with ``kernel.unprivileged_bpf_disabled`` set, every
 bpf(2) call needs CAP_BPF, so it is kept there and only there. Probes that follow processes keep
-what attaching takes (:attr:`Probe.keeps`); a ``probed`` for a whole node keeps what it came with.
+what attaching takes (:attr:`Probe.keeps`); a ``probed`` for a whole node keeps what loading takes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,17 @@ from typing import Protocol
 from sidecar import privileges
 from sidecar.privileges import Capability
 from sidecar.probed.slots import Slot
+
+_NODE = frozenset(
+    {
+        Capability.BPF,
+        Capability.PERFMON,
+        Capability.NET_RAW,  # to load for pods that come later
+        Capability.SYS_ADMIN,  # to enter their network namespaces
+        Capability.SYS_PTRACE,
+        Capability.DAC_READ_SEARCH,  # to find these, and whose port it is
+    }
+)
 
 
 class Surrender(Protocol):
@@ -46,9 +57,22 @@ class Everything:
         for slot in slots:
             slot.give_up()
         keeps = frozenset(one for probe in loaded for one in probe.keeps)
+        if Capability.SYS_PTRACE in keeps:
+            # Whose port it is stands in a folder of /proc that opens for its owner alone: without
+            # this a process of another user is not found (proc_fd_permission, fs/proc/fd.c).
+            keeps |= {Capability.DAC_READ_SEARCH}
         drop(lambda: [probe.counters() for probe in loaded], keeps)
         self._confine(keeps)
         self._done = True
+
+
+def keep_for_node() -> frozenset[Capability]:
+    """Drops what a ``probed`` for a whole node never needs, and returns what is left. The bounding
+    set stays: with no_new_privs no program gets more than we have, and BCC's child needs that.
+    """
+    kept = _NODE & privileges.held("CapPrm")
+    privileges.set_capabilities(kept, kept)
+    return kept
 
 
 def drop(works: Callable[[], object], keeps: frozenset[Capability]) -> frozenset[Capability]:
@@ -66,5 +90,9 @@ def drop(works: Callable[[], object], keeps: frozenset[Capability]) -> frozenset
     except PermissionError:
         privileges.set_capabilities(spare, spare)
         return spare
+    except OSError:
+        # Something else is broken, which the loop will find and tell.
+        privileges.set_capabilities(keeps, keeps)
+        return keeps
     privileges.set_capabilities(keeps, keeps)
     return keeps

@@ -1,8 +1,8 @@
 """Which processes are watched: those that listen on a port, match a command line, belong to a
 control group, or have a pid.
 
-A scan reads /proc, which on a node with thousands of processes costs tens of milliseconds, so
-:class:`Rescan` bounds its share of a CPU. A process is named by pid and start time: pids are used
+A scan reads /proc, which on a node with thousands of processes costs a tenth of a second, so
+``rescan.py`` bounds its share of a CPU. A process is named by pid and start time: pids are used
 again.
 """
 
@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import islice
 from pathlib import Path
 
 from sidecar.probed.namespaces import Network
@@ -21,7 +22,8 @@ MAX_SELECTORS = 12
 MAX_TARGETS = 64
 VALUE_BYTES = 62  # of a selector in its frame
 _LISTEN = "0A"  # TCP_LISTEN, include/net/tcp_states.h
-_MAX_DESCRIPTORS = 65_536  # looked at a process
+_MAX_DESCRIPTORS = 16_384  # looked at a process, from 0 on: listeners are low
+_MAX_TEXT_BYTES = 65_536  # read of a command line and the like, which the process may choose
 
 
 class By(IntEnum):
@@ -85,14 +87,6 @@ class Found:
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
-    pid: int
-    start: int
-    command: str
-    folder: Path
-
-
 def scan(
     selectors: Iterable[Selector],
     network: Network,
@@ -110,14 +104,15 @@ def scan(
     chosen: dict[tuple[int, int], Target] = {}
     met: set[Selector] = set()
     hidden = 0
-    for process in _processes(proc):
-        if process.pid in without or not _lives_in(network, process):
+    for pid in _pids(proc, wanted):
+        folder = f"{proc}/{pid}"
+        if pid in without or not _lives_in(network, folder):
             continue
-        found, seen = _match(process, wanted, sockets)
+        found, seen = _match(pid, folder, wanted, sockets)
         hidden += not seen
-        met.update(found)
-        if found:
-            target = _target(process, found[0])
+        target = _target(pid, folder, found[0]) if found else None
+        if target is not None:
+            met.update(found)
             chosen[target.identity] = target
     kept = sorted(chosen.values(), key=lambda target: target.identity)
     missing = (_missing(s, sockets, hidden) for s in wanted if s not in met)
@@ -127,50 +122,59 @@ def scan(
 def _listening(net: Path, ports: set[int]) -> dict[str, int]:
     """Inode of each listening socket on one of these ports."""
     found: dict[str, int] = {}
+    if not ports:
+        return found
     for name in ("tcp", "tcp6"):
-        for line in _lines(net / name)[1:]:
-            fields = line.split()
-            if len(fields) < 10 or fields[3] != _LISTEN:
-                break  # listeners come first
-            port = int(fields[1].rpartition(":")[2], 16)
-            if port in ports:
-                found[fields[9]] = port
+        try:
+            with (net / name).open() as table:  # by the line: it may hold 100,000 connections
+                found.update(_listeners(table, ports))
+        except OSError:
+            continue  # no IPv6 here, or the process of that namespace has ended
     return found
 
 
-def _lines(path: Path) -> list[str]:
+def _listeners(table: Iterable[str], ports: set[int]) -> Iterator[tuple[str, int]]:
+    for line in islice(table, 1, None):
+        fields = line.split()
+        if len(fields) < 10 or fields[3] != _LISTEN:
+            return  # listeners come first
+        port = int(fields[1].rpartition(":")[2], 16)
+        if port in ports:
+            yield fields[9], port
+
+
+def _text(path: str) -> str:
+    """What a file of /proc begins with; empty when the process has ended."""
     try:
-        return path.read_text(errors="replace").splitlines()
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # half the time of a file object
     except OSError:
-        return []
+        return ""
+    try:
+        return os.read(file, _MAX_TEXT_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
 
 
-def _processes(proc: Path) -> Iterator[_Process]:
-    for name in os.listdir(proc):
-        if not name.isdigit():
-            continue
-        try:
-            stat = (proc / name / "stat").read_text(errors="replace")
-        except OSError:
-            continue  # it has ended
-        # The command, field 2, may hold spaces and parentheses: look behind the last one.
-        head, _, rest = stat.rpartition(")")
-        fields = rest.split()
-        if len(fields) > 19 and fields[0] not in "ZX":
-            yield _Process(int(name), int(fields[19]), head.partition("(")[2], proc / name)
+def _pids(proc: Path, wanted: tuple[Selector, ...]) -> list[int]:
+    """Whom to look at: nobody else where all are named."""
+    if all(selector.by is By.PID for selector in wanted):
+        return sorted({int(selector.value) for selector in wanted})
+    return [int(name) for name in os.listdir(proc) if name.isdecimal()]
 
 
-def _lives_in(network: Network, process: _Process) -> bool:
+def _lives_in(network: Network, folder: str) -> bool:
     if network.pid is None:
         return True
     try:
-        return (process.folder / "ns" / "net").stat().st_ino == network.inode
+        return os.stat(f"{folder}/ns/net").st_ino == network.inode
     except OSError:
         return False
 
 
 def _match(
-    process: _Process, wanted: tuple[Selector, ...], sockets: dict[str, int]
+    pid: int, folder: str, wanted: tuple[Selector, ...], sockets: dict[str, int]
 ) -> tuple[list[Selector], bool]:
     """The selectors that choose it, and whether its descriptors could be looked at."""
     command: str | None = None
@@ -179,7 +183,7 @@ def _match(
     held: set[int] = set()
     if sockets:
         try:
-            held = _held(process.folder / "fd", sockets)
+            held = _held(f"{folder}/fd", sockets)
         except PermissionError:
             seen = False
         except OSError:
@@ -187,46 +191,60 @@ def _match(
     found = []
     for selector in wanted:
         if selector.by is By.PID:
-            hit = selector.value == str(process.pid)
+            hit = int(selector.value) == pid
         elif selector.by is By.PORT:
             hit = int(selector.value) in held
         elif selector.by is By.COMMAND:
-            command = _command_line(process) if command is None else command
+            command = _command_line(folder) if command is None else command
             hit = selector.value in command
         else:
-            group = "\n".join(_lines(process.folder / "cgroup")) if group is None else group
+            group = _text(f"{folder}/cgroup") if group is None else group
             hit = selector.value in group
         if hit:
             found.append(selector)
     return found, seen
 
 
-def _command_line(process: _Process) -> str:
-    return "".join(_lines(process.folder / "cmdline")).replace("\0", " ")
+def _command_line(folder: str) -> str:
+    return _text(f"{folder}/cmdline").replace("\0", " ")
 
 
-def _held(folder: Path, sockets: dict[str, int]) -> set[int]:
-    """Watched ports that a process listens on: its descriptors by number, listeners are low."""
+def _held(folder: str, sockets: dict[str, int]) -> set[int]:
+    """Watched ports that a process listens on; the kernel lists its descriptors by number."""
     held: set[int] = set()
-    numbers = sorted(int(name) for name in os.listdir(folder))
-    for number in numbers[:_MAX_DESCRIPTORS]:
-        try:
-            link = os.readlink(folder / str(number))
-        except FileNotFoundError:
-            continue  # closed meanwhile
-        if link.startswith("socket:[") and link[8:-1] in sockets:
-            held.add(sockets[link[8:-1]])
-            if len(held) == len(set(sockets.values())):
-                break
+    wanted = len(set(sockets.values()))
+    with os.scandir(folder) as descriptors:
+        for entry in islice(descriptors, _MAX_DESCRIPTORS):
+            try:
+                link = os.readlink(entry.path)
+            except FileNotFoundError:
+                continue  # closed meanwhile
+            if link.startswith("socket:[") and link[8:-1] in sockets:
+                held.add(sockets[link[8:-1]])
+                if len(held) == wanted:
+                    break
     return held
 
 
-def _target(process: _Process, selector: Selector) -> Target:
-    ns_pid = process.pid
-    for line in _lines(process.folder / "status"):
-        if line.startswith("NSpid:"):
-            ns_pid = int(line.split()[-1])
-    return Target(process.pid, process.start, ns_pid, process.command, selector)
+def _target(pid: int, folder: str, selector: Selector) -> Target | None:
+    """The process, None when it has ended or was not collected."""
+    # The command, field 2, may hold spaces and parentheses: look behind the last one.
+    head, _, rest = _text(f"{folder}/stat").rpartition(")")
+    fields = rest.split()
+    if len(fields) < 20 or fields[0] in "ZX":
+        return None
+    start, command = int(fields[19]), head.partition("(")[2]
+    return Target(pid, start, _ns_pid(pid, folder), command, selector)
+
+
+def _ns_pid(pid: int, folder: str) -> int:
+    """Its own pid; as we see it when it has ended meanwhile."""
+    try:
+        with open(f"{folder}/status", "rb") as status:  # its groups may fill many pages
+            found = (line for line in status if line.startswith(b"NSpid:"))
+            return int(next(found, b"%d" % pid).split()[-1])
+    except OSError:
+        return pid
 
 
 def _missing(selector: Selector, sockets: dict[str, int], hidden: int) -> Missing:
@@ -239,7 +257,8 @@ def _missing(selector: Selector, sockets: dict[str, int], hidden: int) -> Missin
             selector,
             Absence.NO_PERMISSION,
             f"port {selector.value} is listened on by one of {hidden} processes that may not be "
-            "looked at: give probed CAP_SYS_PTRACE, or choose by command line",
+            "looked at: give probed CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or choose by command "
+            "line",
         )
     return Missing(
         selector,
@@ -247,29 +266,3 @@ def _missing(selector: Selector, sockets: dict[str, int], hidden: int) -> Missin
         f"port {selector.value} is listened on by a process of another process namespace: set "
         "shareProcessNamespace: true",
     )
-
-
-class Rescan:
-    """When to scan again: one scan takes at most a fiftieth of a CPU, the time between two doubles
-    while nothing changes, and a process that began or ended is looked at soon.
-    """
-
-    SHARE, SOON, LATEST = 50, 1.0, 30.0  # seconds
-
-    def __init__(self) -> None:
-        self._next = 0.0
-        self._wait = self.SOON
-
-    def due(self, now: float) -> bool:
-        """Whether it is time."""
-        return now >= self._next
-
-    def prompt(self, now: float) -> None:
-        """Something changed: scan soon, though not for each of a thousand short processes."""
-        self._wait = self.SOON
-        self._next = min(self._next, now + self.SOON)
-
-    def done(self, now: float, cost: float, changed: bool) -> None:
-        """After a scan that took ``cost`` seconds."""
-        self._wait = self.SOON if changed else min(self._wait * 2, self.LATEST)
-        self._next = now + max(self._wait, self.SHARE * cost)

@@ -20,7 +20,18 @@ SETTINGS = Settings.model_validate(
         "wire": {"socket": "/nonexistent/p.sock", "ports": [{"port": 8080}]},
     }
 )
-UNITS = ("seconds", "bytes", "ratio", "joules", "watts", "celsius", "hertz", "info", "time", "requests")
+UNITS = (
+    "seconds",
+    "bytes",
+    "ratio",
+    "joules",
+    "watts",
+    "celsius",
+    "hertz",
+    "info",
+    "time",
+    "requests",
+)
 
 
 @pytest.mark.parametrize("collector", make_collectors(SETTINGS), ids=lambda c: c.name)

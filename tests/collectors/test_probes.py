@@ -17,8 +17,10 @@ import pytest
 
 from sidecar.collectors import probes
 from sidecar.collectors.probes import ProbesCollector
+from sidecar.config import Settings
 from sidecar.probed import frames
 from sidecar.probed.frames import Counters, OpenCount, Status, Watch
+from sidecar.probed.targets import By, Selector
 from sidecar.signals import Absence, End, Leg, NoData, OpenRequests, RequestTiming, Sample
 from sidecar.testing import wait_for
 
@@ -248,3 +250,19 @@ def _opens(collector: ProbesCollector) -> bool:
     except NoData:
         return False
     return True
+
+
+def test_processes_are_asked_for() -> None:
+    """Each chosen process is a selector of its kind; without ports that is enough for a collector,
+    and without either there is none.
+    """
+    processes = [{"command": "vllm"}, {"cgroup": "pod7"}, {"pid": 23}, {"port": 8009}]
+    settings = Settings.model_validate({"probes": {"processes": processes}})
+    (collector,) = probes.from_settings(settings)
+    assert collector._selectors == (
+        Selector(By.COMMAND, "vllm"),
+        Selector(By.CGROUP, "pod7"),
+        Selector(By.PID, "23"),
+        Selector(By.PORT, "8009"),
+    )
+    assert probes.from_settings(Settings()) == []

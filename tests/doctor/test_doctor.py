@@ -48,6 +48,19 @@ def test_capabilities_are_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check.outcome is Outcome.PASS
 
 
+def test_following_names_each_capability(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What probes that follow processes lack is named with what it is for; three are enough."""
+    monkeypatch.setattr("sidecar.privileges.held", lambda: frozenset({Capability.PERFMON}))
+    [check] = machine.following()
+    assert check.outcome is Outcome.WARN
+    assert "no CAP_SYS_PTRACE (to look into it)" in check.found
+    assert "CAP_PERFMON" not in check.found + check.remedy
+    needed = {Capability.PERFMON, Capability.SYS_PTRACE, Capability.DAC_READ_SEARCH}
+    monkeypatch.setattr("sidecar.privileges.held", lambda: frozenset(needed))
+    [check] = machine.following()
+    assert check.outcome is Outcome.PASS
+
+
 def test_every_line_that_is_not_a_pass_says_cost_and_remedy() -> None:
     """On this machine, whatever it is, no check leaves the reader without a next step."""
     for check in doctor.examine(Settings()):

@@ -63,9 +63,11 @@ def load(stem: str, programs: tuple[Program, ...], maps: tuple[str, ...]) -> Loa
         try:
             _, words = child.communicate(timeout=_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired as error:
-            child.kill()
-            child.communicate()
             raise NoData(Absence.TIMEOUT, "BCC did not compile in a minute") from error
+        finally:
+            if child.returncode is None:  # late, or we are asked to end: it must not outlive us
+                child.kill()
+                child.communicate()
         if child.returncode:
             raise _failure(child.returncode, words)
         fds = array.array("i")

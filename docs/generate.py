@@ -20,6 +20,7 @@ from docs.engines_page import page
 from sidecar import traffic, watch
 from sidecar.app import declared_metrics
 from sidecar.collectors import COLLECTORS
+from sidecar.collectors.wire import samples
 from sidecar.config import PREFIX, Settings
 from sidecar.export import alarms, own
 from sidecar.export.notify import routes as notify
@@ -35,6 +36,7 @@ def metrics_page() -> str:
     wire = {metric.name for metric in traffic.METRICS}
     groups = {
         "The wire, per request": [m for m in declared if m.name in wire],
+        "The wire, TCP by watched port": list(samples.TCP),
         "Engines": [m for m in declared if m.name.startswith("modelprobe_engine_")],
         "Gateways": [m for m in declared if m.name.startswith("modelprobe_gateway_")],
         "What is read from engines and gateways, and how well": [

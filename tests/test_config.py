@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from sidecar.addresses import split_address
-from sidecar.collectors import probes
+from sidecar.collectors import wire
 from sidecar.config import ConfigError, load
 from sidecar.probed import frames, targets
-from sidecar.probed.frames import Watch
 from sidecar.signals import Leg
 
 
@@ -60,8 +59,8 @@ def test_the_longest_part_fits_its_frame(tmp_path: Path) -> None:
     entries = f"{{command: {part}}}, " * targets.MAX_SELECTORS
     ports = ", ".join(f"{{port: {port}}}" for port in range(1, frames.MAX_PORTS + 1))
     text = f"probes: {{processes: [{entries}]}}\nwire: {{ports: [{ports}]}}\n"
-    (collector,) = probes.from_settings(load(written(tmp_path, text)))
-    watch = Watch(collector._ports, collector._selectors)
+    (collector,) = wire.from_settings(load(written(tmp_path, text)))
+    watch = collector.watch
     assert frames.unpack_watch(frames.pack_watch(watch)) == watch
     assert len(watch.selectors) == targets.MAX_SELECTORS
 

@@ -17,7 +17,7 @@ from sidecar.probed.targets import MAX_SELECTORS, VALUE_BYTES, By, Selector
 from sidecar.signals import End, Leg, RequestTiming
 
 MAGIC = 0x6D70
-VERSION = 2
+VERSION = 3
 FRAME_BYTES = 960
 MAX_PORTS = 32
 
@@ -27,7 +27,7 @@ _SELECTOR = struct.Struct(f"=BB{VALUE_BYTES}s")
 _PORT = struct.Struct("=HB")
 _OPEN = struct.Struct("=HIQ")
 # The layout of struct wire_record in wire.bpf.c; tests compare it with the object's BTF.
-_RECORD = struct.Struct(f"=9Q2I3H2B16s8s64s56s40s{gaps.BUCKETS}H4x")
+_RECORD = struct.Struct(f"=9Q2I3H2B16s8s64s56s40s{gaps.BUCKETS}HI2Q")
 RECORD_BYTES = _RECORD.size
 
 
@@ -76,6 +76,8 @@ class Counters:
     resyncs: int = 0  # bytes missed, reordered or framed against the standard
     pipelined: int = 0  # requests sent before the last was answered: head not kept
     contended: int = 0  # packets not read: another CPU held their connection for too long
+    unclassified: int = 0  # events not told apart within the bounds of the search
+    folded: int = 0  # connections given up to make room for new ones
     frames_dropped: int = 0  # the sidecar read too slowly
 
 
@@ -98,10 +100,10 @@ class OpenCount:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How one probe fares. ``absence`` is empty while it works, else an ``Absence`` value and
-    ``reason`` says what to do about it. ``loader`` is ``prebuilt``, ``bcc`` or empty. ``open`` has
-    an entry for each port that the client watches, as of the last second; none while the probe is
-    absent.
+    """How one probe fares. ``absence`` is empty while it works, and ``reason`` then says how it was
+    loaded; else ``absence`` is an ``Absence`` value and ``reason`` says what to do about it.
+    ``loader`` is ``prebuilt``, ``bcc`` or empty. ``open`` has an entry for each port that the
+    client watches, as of the last second; none while the probe is absent.
     """
 
     probe: str
@@ -264,6 +266,7 @@ def unpack_request(frame: bytes, ports: dict[int, Leg], unix_offset: float) -> R
     start, byte0, _event0, token0, token_last, end_ns, largest, sent, received = raw[:9]
     events, token_events, status, port, _client_port, end, flags = raw[9:16]
     address, method, path, traceparent, request_id = raw[16:21]
+    *counts, unclassified, body_key, response_key = raw[21:]
     if port not in ports or end >= len(ENDS):
         raise FrameError(f"record of port {port} with end {end}")
     return RequestTiming(
@@ -280,7 +283,7 @@ def unpack_request(frame: bytes, ports: dict[int, Leg], unix_offset: float) -> R
         last_token_seconds=_since(start, token_last),
         events=events,
         token_events=token_events,
-        gaps=tuple((i, n) for i, n in enumerate(raw[21:]) if n),
+        gaps=tuple((i, n) for i, n in enumerate(counts) if n),
         largest_gap_seconds=largest / 1e9 if token_events > 1 else None,
         request_bytes=sent,
         response_bytes=received,
@@ -289,4 +292,7 @@ def unpack_request(frame: bytes, ports: dict[int, Leg], unix_offset: float) -> R
         streamed=bool(flags & Flag.STREAMED),
         encoded=bool(flags & Flag.ENCODED),
         resynced=bool(flags & Flag.RESYNCED),
+        body_key=body_key or None,
+        response_key=response_key or None,
+        unclassified=unclassified,
     )

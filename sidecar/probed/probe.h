@@ -19,6 +19,7 @@
 #define SMALL_HASH(name, key_t, value_t, max) BPF_TABLE("hash", key_t, value_t, name, max)
 #define LRU(name, key_t, value_t, max) BPF_TABLE("lru_hash", key_t, value_t, name, max)
 #define PER_CPU(name, value_t) BPF_TABLE("percpu_array", __u32, value_t, name, 1)
+#define ONE(name, value_t) BPF_TABLE("array", __u32, value_t, name, 1)
 #define RING(name, bytes) BPF_RINGBUF_OUTPUT(name, (bytes) / 4096)
 /* LOOKUP(map, key) and the like are put as map.lookup(key) by loaders/bcc.py before compilation:
  * BCC rewrites such calls, but not inside a macro. */
@@ -46,6 +47,7 @@
 	MAP_(BPF_MAP_TYPE_HASH, name, key_t, value_t, max, 0)
 #define LRU(name, key_t, value_t, max) MAP_(BPF_MAP_TYPE_LRU_HASH, name, key_t, value_t, max, 0)
 #define PER_CPU(name, value_t) MAP_(BPF_MAP_TYPE_PERCPU_ARRAY, name, __u32, value_t, 1, 0)
+#define ONE(name, value_t) MAP_(BPF_MAP_TYPE_ARRAY, name, __u32, value_t, 1, 0)
 #define RING(name, bytes) \
 	struct { \
 		__uint(type, BPF_MAP_TYPE_RINGBUF); \

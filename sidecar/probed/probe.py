@@ -53,6 +53,10 @@ class Probe(Protocol):
         """Which loader made it."""
 
     @property
+    def because(self) -> str:
+        """Why not the loader before that one; empty when it was the first choice."""
+
+    @property
     def keeps(self) -> frozenset[Capability]:
         """What it needs after it was loaded, to follow targets that come and go."""
 

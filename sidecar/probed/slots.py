@@ -33,7 +33,7 @@ class Slot:
         self._loader, self._load, self._out, self._clock = loader, load, out, clock
         self._failure = NoData(Absence.ERROR, "not loaded yet")
         self._retry_at, self._retry_after = 0.0, RETRY_SECONDS
-        self._loaded_at = 0.0
+        self._loaded_at = self._load_seconds = 0.0
         self._given_up = False
         self.untold = False  # whether it failed since clients were last told
 
@@ -61,7 +61,7 @@ class Slot:
         except OSError as error:
             self.fail(now, NoData(Absence.ERROR, f"it could not be loaded: {error}"))
             return False
-        self._loaded_at = now
+        self._loaded_at, self._load_seconds = now, self._clock() - now
         return True
 
     def attempt(self, what: str, act: Callable[[Probe], T]) -> T | None:
@@ -107,7 +107,9 @@ class Slot:
     def _working(self, probe: Probe, ports: Iterable[int], dropped: int) -> frames.Status:
         counted = {**probe.counters(), "frames_dropped": dropped}
         opened = probe.opened(ports)
-        return frames.Status(self.name, probe.loader, "", frames.Counters(**counted), "", opened)
+        note = f"{probe.loader}, loaded in {self._load_seconds:.2g} s"
+        note += f", because {probe.because}" if probe.because else ""
+        return frames.Status(self.name, probe.loader, "", frames.Counters(**counted), note, opened)
 
     def close(self) -> None:
         """Ends the probe."""

@@ -2,7 +2,7 @@
 /*
  * The wire tap: a socket filter on an AF_PACKET socket that times HTTP/1.1 requests and their
  * server-sent events on watched ports. It keeps everything in maps and always returns 0, so that
- * no packet is ever copied to user space; request bodies are skipped without being loaded.
+ * no packet is ever copied to user space; of request bodies a hash is made and nothing kept.
  */
 #include "wire_tcp.h"
 
@@ -26,12 +26,21 @@ static __always_inline int find(struct run *run)
 	struct work *work = run->work;
 
 	run->conn = LOOKUP(conns, &work->key);
-	if (run->conn && (is_copy(run) || !take(run)))
-		return 0;
+	if (run->conn) {
+		window_closes(run);
+		if (is_copy(run)) {
+			sent_again(run, flow_of(run), 1);
+			return 0;
+		}
+		if (!take(run))
+			return 0;
+	}
 	if ((work->tcp_flags & SYN) && !shake_hands(run))
 		return 0;
 	if (run->conn)
 		return 1;
+	if (work->tcp_flags & RST)
+		bare_reset(work);
 	if (work->direction == RESPONSE || work->offset >= work->end)
 		return 0;
 	run->conn = adopt(run->skb, work);
@@ -50,13 +59,13 @@ int wire(struct __sk_buff *skb)
 	if (!work || !read_segment(skb, work))
 		return 0;
 	count(PACKETS, 1);
-	if (work->offset >= work->end && !(work->tcp_flags & (FIN | SYN | RST)))
+	if (work->offset >= work->end && !(work->tcp_flags & (FIN | SYN | RST)) && work->window)
 		return 0;
 	work->now = bpf_ktime_get_ns();
 	work->verdict = GO_ON;
 	work->start = work->offset;
 	work->loaded = 0; /* the block is of an earlier packet */
-	work->gone = work->private = 0;
+	work->gone = 0;
 	if (!find(&run))
 		return 0;
 	if (is_copy(&run) || far_off(&run)) {

@@ -31,8 +31,14 @@ static __always_inline void go_loose(struct conn *conn, struct flow *flow)
 
 static __always_inline __u8 message_ends(struct run *run, struct flow *flow)
 {
+	struct digest *digest = &run->conn->digest;
+
 	flow->phase = MESSAGE;
-	return run->work->direction == RESPONSE ? ENDED : GO_ON;
+	if (run->work->direction == RESPONSE)
+		return ENDED;
+	if (run->conn->captured && digest->at && !digest->torn)
+		digest->whole = 1; /* settle() makes the key of it */
+	return GO_ON;
 }
 
 static __always_inline void chunk_line(struct flow *flow, __u8 phase)

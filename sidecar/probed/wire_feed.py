@@ -10,10 +10,12 @@ from typing import Protocol
 
 from sidecar.privileges import Capability
 from sidecar.probed import frames
-from sidecar.probed.frames import OpenCount
+from sidecar.probed.frames import FrameType, OpenCount
 from sidecar.probed.namespaces import Network, within
 from sidecar.probed.probe import Report, Watched
-from sidecar.probed.wire import Sweep, WireProbe, port_of
+from sidecar.probed.tcp_counts import TcpCounts, pack_tcp
+from sidecar.probed.wire import WireProbe
+from sidecar.probed.wire_table import Sweep, port_of
 from sidecar.signals import Coverage
 
 IDLE_NS = 600 * 10**9  # a connection without a packet for so long is forgotten
@@ -28,6 +30,10 @@ class Tap(Protocol):
     def loader(self) -> str:
         """Which loader made it."""
 
+    @property
+    def because(self) -> str:
+        """Why not the loader before that one."""
+
     def watch(self, ports: Iterable[int]) -> None:
         """Sets the watched server ports."""
 
@@ -39,6 +45,9 @@ class Tap(Protocol):
 
     def sweep(self, now_ns: int, idle_ns: int, limit: int) -> Sweep:
         """What is open, and what was given up."""
+
+    def tcp(self) -> dict[int, TcpCounts]:
+        """What TCP suffered, by watched port."""
 
     def close(self) -> None:
         """Ends the tap."""
@@ -57,6 +66,11 @@ class WireFeed:
         """Which loader made the tap."""
         return self._tap.loader
 
+    @property
+    def because(self) -> str:
+        """Why not the loader before that one."""
+        return self._tap.because
+
     def watch(self, watched: Watched) -> None:
         """Sets the watched ports; processes do not matter to it."""
         self._tap.watch(watched.ports)
@@ -66,10 +80,14 @@ class WireFeed:
         return _reports(self._tap.drain())
 
     def second(self, now_ns: int) -> Iterator[Report]:
-        """Ends of what was given up, and progress of what has been open for over a second."""
+        """Ends of what was given up, progress of what has been open for over a second, and what
+        TCP suffered.
+        """
         self._sweep = sweep = self._tap.sweep(now_ns, IDLE_NS, OPEN_REPORTS)
         yield from _reports(sweep.lost)
         yield from _reports(r for r in sweep.open if now_ns - _start_of(r) > _YOUNG_NS)
+        for port, counts in sorted(self._tap.tcp().items()):
+            yield Report(frames.pack(FrameType.TCP, pack_tcp({port: counts})), port=port)
 
     def counters(self) -> Mapping[str, int]:
         """The kernel's counters by name."""

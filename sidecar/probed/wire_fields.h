@@ -94,7 +94,8 @@ static __always_inline void value_byte(struct run *run, struct flow *flow, __u8 
 		if ((flow->window & ~0ULL >> 8) == TAIL("chunked"))
 			flow->framing |= CHUNKED;
 	} else if (header == CONTENT_TYPE) {
-		if (flow->window == TAIL("t-stream")) /* of text/event-stream */
+		/* of text/event-stream; only an answer's events are read */
+		if (flow->window == TAIL("t-stream") && run->work->direction == RESPONSE)
 			flow->framing |= IS_STREAM;
 	} else if (header == TRACEPARENT) {
 		keep_id(conn->rec.traceparent, sizeof(conn->rec.traceparent), at, byte);

@@ -105,12 +105,13 @@ static __always_inline int take(struct run *run)
 	return 1;
 }
 
-/* The end of a packet. Memory of a connection that we gave up may be another's: hands off. */
+/* The end of a packet, of which nothing is left behind. Memory of a connection that we gave up may be
+ * another's: hands off. */
 static __always_inline void leave(struct run *run)
 {
 	struct work *work = run->work;
 
-	if (work->private)
+	if (work->loaded)
 		__builtin_memset(work->block, 0, sizeof(work->block));
 	if (!work->gone)
 		unlock(run->conn);

@@ -6,7 +6,7 @@
 #ifndef WIRE_RECORD_H
 #define WIRE_RECORD_H
 
-#include "wire_state.h"
+#include "wire_digest.h"
 
 #define MIN_EXPONENT 16 /* gaps.py */
 #define OCTAVES 20
@@ -52,6 +52,15 @@ static __always_inline void settle(struct conn *conn, struct work *work)
 	struct wire_record *rec = &conn->rec;
 	__u64 tokens = conn->tokens;
 
+	if (conn->digest.whole) {
+		rec->body_key = key_of(conn);
+		conn->digest.whole = 0;
+	}
+	if (conn->vague) {
+		rec->unclassified += conn->vague;
+		count(UNCLASSIFIED, conn->vague);
+		conn->vague = 0;
+	}
 	if (conn->fresh_events) {
 		if (!rec->event0)
 			rec->event0 = now;
@@ -121,6 +130,7 @@ static __always_inline void wipe(struct conn *conn, struct work *work)
 {
 	__builtin_memset(&conn->rec, 0, sizeof(conn->rec));
 	__builtin_memset(&conn->sse, 0, sizeof(conn->sse));
+	__builtin_memset(&conn->digest, 0, sizeof(conn->digest));
 	conn->flows[RESPONSE].phase = 0;
 	conn->flows[RESPONSE].framing = 0;
 	conn->open = conn->captured = conn->head_request = conn->done = conn->error = 0;

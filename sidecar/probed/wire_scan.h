@@ -10,12 +10,56 @@
 #include "wire_scan_bcc.h"
 #else
 
+/* Stops behind the byte from which on the line is passed over. */
 static long body_step(__u32 i, void *context)
 {
 	struct run *run = context;
+	__u8 line = run->conn->sse.line;
 
 	sse_byte(run->conn, run->work->block[i & (BLOCK - 1)]);
+	if (line == OTHER_LINE || run->conn->sse.line != OTHER_LINE)
+		return 0;
+	run->work->used = i + 1;
+	return 1;
+}
+
+/* Whether a byte of a word is one of a line end: the byte is 0 once it is taken off. */
+static __always_inline __u64 has(__u64 word, __u64 byte)
+{
+	__u64 rest = word ^ byte * 0x0101010101010101ULL;
+
+	return (rest - 0x0101010101010101ULL) & ~rest & 0x8080808080808080ULL;
+}
+
+static long skip_step(__u32 i, void *context)
+{
+	struct run *run = context;
+	__u64 *words = (__u64 *)&run->work->block[(i & (BLOCK / 64 - 1)) * 64], found = 0;
+
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		found |= has(words[j], '\n') | has(words[j], '\r');
+	if (found)
+		return 1;
+	run->work->used += 64;
 	return 0;
+}
+
+/* Reads the block, or as much of it as is of one kind: lines that matter a byte a step, others in
+ * strides. Returns how many bytes it took. */
+static __always_inline __u64 read_events(struct run *run, __u64 size)
+{
+	struct work *work = run->work;
+
+	work->used = 0;
+	if (run->conn->sse.line == OTHER_LINE) {
+		bpf_loop(size / 64, skip_step, run, 0);
+		if (work->used)
+			return work->used;
+	}
+	work->used = size;
+	bpf_loop(size, body_step, run, 0);
+	return work->used;
 }
 
 static long framing_step(__u32 i, void *context)
@@ -46,13 +90,13 @@ static long run_step(__u32 i, void *context)
 		size = body_within(run, flow);
 		if (looked_at(flow)) {
 			size = load(run, size < BLOCK ? size : BLOCK);
-			bpf_loop(size, body_step, run, 0);
+			size = read_events(run, size);
+		} else if (hashed(run, flow)) {
+			size = hash_piece(run, size);
 		}
 		body_passes(run, flow, size);
 	} else {
 		/* chunk framing is a few bytes, a head some hundreds */
-		if (flow->phase < SIZE)
-			run->work->private = 1;
 		size = load(run, flow->phase >= SIZE ? 32 : BLOCK);
 		run->work->used = 0;
 		bpf_loop(size, framing_step, run, 0);

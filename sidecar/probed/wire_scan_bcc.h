@@ -7,8 +7,9 @@
 #ifndef WIRE_SCAN_BCC_H
 #define WIRE_SCAN_BCC_H
 
-#define HEAD_STEPS 208
-#define BODY_STEPS 256 /* what the verifier takes: see the limit of states it keeps pending */
+#define HEAD_STEPS 176
+#define HASH_STEPS 24 /* pieces of 512 bytes, or bytes between them */
+#define BODY_STEPS 160 /* what the verifier takes: see the limit of states it keeps pending */
 
 PROGRAMS(walkers, 2);
 
@@ -34,7 +35,6 @@ static __always_inline int head_step(struct run *run)
 
 	if (at_rest(run) || flow->phase >= SIZE)
 		return 1;
-	run->work->private = 1;
 	byte = next_byte(run);
 	if (byte < 0)
 		return 1;
@@ -52,6 +52,8 @@ static __always_inline int body_step(struct run *run)
 	if (at_rest(run) || flow->phase < SIZE)
 		return 1;
 	if (flow->phase == BODY && !looked_at(flow)) {
+		if (hashed(run, flow))
+			return 1; /* the next call begins with it */
 		body_passes(run, flow, body_within(run, flow));
 		return run->work->verdict != GO_ON;
 	}
@@ -65,6 +67,26 @@ static __always_inline int body_step(struct run *run)
 		run->work->verdict = chunk_byte(run, flow, byte);
 		advance(run, 1);
 	}
+	return run->work->verdict != GO_ON;
+}
+
+/* A piece of a request's body, or a byte of its framing. */
+static __always_inline int hash_step(struct run *run)
+{
+	struct flow *flow = flow_of(run);
+	int byte;
+
+	if (at_rest(run) || flow->phase < SIZE || looked_at(flow) || !hashed(run, flow))
+		return 1;
+	if (flow->phase == BODY) {
+		body_passes(run, flow, hash_piece(run, body_within(run, flow)));
+		return run->work->verdict != GO_ON;
+	}
+	byte = next_byte(run);
+	if (byte < 0)
+		return 1;
+	run->work->verdict = chunk_byte(run, flow, byte);
+	advance(run, 1);
 	return run->work->verdict != GO_ON;
 }
 
@@ -91,6 +113,8 @@ static __always_inline int resume(struct __sk_buff *skb, struct run *run)
 	if (!run->work)
 		return 0;
 	run->conn = LOOKUP(conns, &run->work->key);
+	if (!run->conn) /* given up meanwhile */
+		__builtin_memset(run->work->block, 0, sizeof(run->work->block));
 	return run->conn != 0;
 }
 
@@ -119,6 +143,12 @@ int walk_body(struct __sk_buff *skb)
 
 	if (!resume(skb, &run))
 		return 0;
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < HASH_STEPS; i++) {
+		FORGET();
+		if (hash_step(&run))
+			break;
+	}
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < BODY_STEPS; i++) {
 		FORGET();

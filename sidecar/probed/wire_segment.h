@@ -126,6 +126,8 @@ SUBPROGRAM int read_tcp(struct __sk_buff *skb, struct work *work)
 	} else {
 		return 0;
 	}
+	work->port = work->key.server_port;
+	work->window = be16(tcp + 14);
 	work->tcp_flags = tcp[13];
 	work->seq = be32(tcp + 4);
 	work->ack = be32(tcp + 8);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
  * One byte of a server-sent event stream, after de-chunking: finds events (WHATWG HTML, 9.2.6:
- * consecutive data lines are one event). Their JSON is read by wire_json.h.
+ * consecutive data lines are one event). Their JSON is read by wire_json.h, the first SEARCH bytes
+ * of it: what an event is must show there.
  */
 #ifndef WIRE_SSE_H
 #define WIRE_SSE_H
 
 #include "wire_json.h"
+
+#define SEARCH 512
 
 /* sse.line: below DATA_COLON it counts how much of "data:" the line has matched. */
 enum line {
@@ -18,7 +21,8 @@ static __always_inline void begin_event(struct conn *conn)
 {
 	conn->fresh_events++;
 	conn->sse.in_event = 1;
-	conn->sse.depth = 0;
+	conn->sse.depth = conn->sse.nested = 0;
+	conn->sse.seen = 0;
 	conn->sse.json = BETWEEN;
 }
 
@@ -103,6 +107,16 @@ static __always_inline __u8 field_byte(struct sse *sse, __u8 line, __u8 byte)
 	return sse->quiet ? OTHER_LINE : IN_JSON;
 }
 
+/* The event goes on, but not for us: the rest is passed over up to its end. */
+static __always_inline void stop_reading(struct conn *conn)
+{
+	struct sse *sse = &conn->sse;
+
+	conn->vague += !sse->told;
+	sse->quiet = 1;
+	sse->line = OTHER_LINE;
+}
+
 static __always_inline void sse_byte(struct conn *conn, __u8 byte)
 {
 	struct sse *sse = &conn->sse;
@@ -123,6 +137,10 @@ static __always_inline void sse_byte(struct conn *conn, __u8 byte)
 		lexed = data_begins(conn, byte);
 	if (!lexed)
 		return;
+	if (sse->seen++ >= SEARCH) {
+		stop_reading(conn);
+		return;
+	}
 	json_byte(conn, byte);
 	if (sse->quiet)
 		sse->line = OTHER_LINE;

@@ -8,12 +8,15 @@
 
 #include "probe.h"
 
-#define MAX_CONNECTIONS 8192
-#define RING_BYTES (1 << 19) /* 560 records between two drains */
+#define MAX_CONNECTIONS 16384 /* wire_table.py makes room before it is full */
+#define MAX_NOTES 16384
+#define RING_BYTES (1 << 19) /* 550 records between two drains */
 #define BLOCK 512 /* bytes copied out of a packet at a time; a power of two */
 #define GAP_BUCKETS 322 /* sidecar/gaps.py */
 #define UNTIL_CLOSE (~0ULL)
 #define WINDOW (1 << 24) /* bytes: no receiver by default takes half as much */
+#define PIECE 512 /* bytes of a request's body hashed at a time; a power of two */
+#define HANDSHAKE_BUCKETS 26
 #define WAITING 8 /* pipelined requests whose start is kept; a power of two */
 
 /* One request. The layout is frames._RECORD; all times are CLOCK_MONOTONIC nanoseconds. */
@@ -26,7 +29,8 @@ struct wire_record {
 	__u8 address[16]; /* of the server; IPv4 in the first four */
 	char method[8], path[64], traceparent[56], request_id[40];
 	__u16 gaps[GAP_BUCKETS];
-	__u8 pad[4];
+	__u32 unclassified; /* events too long to be told apart: see wire_sse.h */
+	__u64 body_key, response_key; /* 0: none. See wire_digest.h and wire_json.h */
 };
 
 enum record_end { OPEN, COMPLETE, CLIENT_GONE, SERVER_CLOSED, ERROR_EVENT, LOST };
@@ -35,7 +39,7 @@ enum record_flag { IPV6 = 1, STREAMED = 2, ENCODED = 4, RESYNCED = 8 };
 /* The first names of frames.Counters, in its order. */
 enum counter {
 	PACKETS, REQUESTS, EVENTS, LOST_RECORDS, TABLE_FULL, NOT_HTTP, BLIND_TLS, BLIND_HTTP2,
-	RESYNCS, PIPELINED, CONTENDED, COUNTERS
+	RESYNCS, PIPELINED, CONTENDED, UNCLASSIFIED, FOLDED /* by wire_table.py */, COUNTERS
 };
 
 struct key {
@@ -66,7 +70,11 @@ struct flow {
 	__u32 hash; /* of the header's name so far; in a path its form */
 	__u8 phase, header, framing, at; /* at: position in the field, saturates */
 	__u8 fold; /* at of the last value, which a folded line continues */
-	__u8 pad[7];
+	__u8 zero_window; /* its receiver said that it takes no more: see wire_health.h */
+	__u8 pad[2];
+	__u32 sight; /* where its bytes are seen first */
+	__u32 hole, hole_end; /* what was missed last */
+	__u64 hole_at;
 };
 
 /* Where the body's scanner stands: see wire_sse.h. */
@@ -78,6 +86,18 @@ struct sse {
 	__u8 told; /* this event's text was found */
 	__u8 quiet; /* the event repeats what was told before */
 	__u8 depth; /* of objects */
+	__u8 nested; /* within the object in whose "id" an API names its answer */
+	__u8 pad;
+	__u16 seen; /* bytes of this event's data that were lexed */
+};
+
+/* Where the hash of a request's body stands: see wire_digest.h. */
+struct digest {
+	__u64 first, second; /* sums of words times secret numbers */
+	__u64 at; /* bytes of body so far, chunk framing taken off */
+	__u8 torn; /* bytes were missed */
+	__u8 whole; /* the body has ended */
+	__u8 pad[6];
 };
 
 struct conn {
@@ -98,9 +118,11 @@ struct conn {
 	__u32 tokens, fresh_events; /* of this packet, until settle() */
 	__u64 waiting[WAITING]; /* when pipelined requests began */
 	struct key key; /* whose it is: memory of a deleted connection is used again at once */
-	__u32 pad3;
+	__u32 vague; /* unclassified events of this packet, until settle() */
+	__u64 salt; /* of the secret, for the answer's id */
 	struct flow flows[2];
 	struct sse sse;
+	struct digest digest;
 };
 
 #define NAMED 2
@@ -112,6 +134,9 @@ enum note_state { OPENING = 1, IGNORED, CLOSED };
 struct note {
 	__u32 next; /* the client's next sequence number */
 	__u32 state;
+	__u64 at; /* of the SYN; 0 once it is answered */
+	__u32 sight; /* where the SYN was seen first */
+	__u32 pad;
 };
 
 /* Why a run over a packet stopped. */
@@ -135,13 +160,31 @@ struct work {
 	__u32 seq, ack; /* of the first payload byte */
 	__u8 direction, verdict, tcp_flags;
 	__u8 gone; /* the connection was given up: its memory may be another's by now */
-	__u8 private; /* the block holds bytes of a head */
 	__u8 held; /* the connection's lock */
 	struct key key;
 	__u8 source[16], target[16];
 	__u8 flags; /* of the record: IPV6 */
 	__u8 next_header;
+	__u16 port, window; /* of the server; as the sender says, not scaled */
 	__u8 block[BLOCK];
+	__u64 words[2 * PIECE / 8]; /* of a request's body; all zero between two packets */
+};
+
+/* What hides the hashes' input. User space writes it, random, before the filter is attached. */
+struct secret {
+	__u64 first[PIECE / 8], second[PIECE / 8];
+	__u64 salt[4];
+};
+
+/* TCP of one server port; the names of TcpCounts in tcp_counts.py, in its order. */
+enum health {
+	CONNECTS, CONNECT_FAILURES, SYN_RETRANSMITS, RETRANSMITS_SENT, RETRANSMITS_RECEIVED, REORDERED,
+	RESETS_BY_CLIENT, RESETS_BY_SERVER, ZERO_WINDOWS_BY_CLIENT, ZERO_WINDOWS_BY_SERVER,
+	HANDSHAKE_NS, HEALTHS
+};
+struct tcp_counts {
+	__u64 count[HEALTHS];
+	__u64 handshakes[HANDSHAKE_BUCKETS]; /* i: below 2^i microseconds, the last one all others */
 };
 
 struct tally {
@@ -158,11 +201,13 @@ struct run {
 /* The value is not read: being in the map means being watched. Room for every client's most. */
 SMALL_HASH(ports, __u16, __u8, 1024);
 HASH(conns, struct key, struct conn, MAX_CONNECTIONS);
-LRU(notes, struct key, struct note, 4096);
+LRU(notes, struct key, struct note, MAX_NOTES);
 PER_CPU(works, struct work);
 PER_CPU(blanks, struct conn); /* what a new connection starts as, but for what adopt() sets */
 PER_CPU(tallies, struct tally);
 RING(records, RING_BYTES);
+ONE(secrets, struct secret);
+SMALL_HASH(healths, __u16, struct tcp_counts, 1024); /* user space makes the entries */
 
 static __always_inline void count(enum counter which, __u64 by)
 {

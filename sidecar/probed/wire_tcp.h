@@ -5,7 +5,7 @@
 #ifndef WIRE_TCP_H
 #define WIRE_TCP_H
 
-#include "wire_segment.h"
+#include "wire_health.h"
 #include "wire_lock.h"
 
 /* Segments of a client that may start a request: the first bytes of a method. */
@@ -21,6 +21,9 @@ static __always_inline int method_like(const __u8 first[4])
 /* A new connection begins whole and locked: once it is in the table other CPUs see it. */
 static __always_inline void prepare(struct conn *blank, struct work *work)
 {
+	__u32 zero = 0;
+	struct secret *secret = LOOKUP(secrets, &zero);
+
 	blank->flows[REQUEST].next = work->seq;
 	blank->flows[RESPONSE].next = work->ack;
 	blank->isn = work->seq - 1;
@@ -29,6 +32,8 @@ static __always_inline void prepare(struct conn *blank, struct work *work)
 	blank->lock = 1;
 	__builtin_memcpy(&blank->key, &work->key, sizeof(blank->key));
 	identify(blank, work);
+	if (secret)
+		blank->salt = secret->salt[0];
 }
 
 /* Takes up a connection at its first request, or at a later one when we came late. */
@@ -81,6 +86,7 @@ static __always_inline void miss(struct run *run, struct flow *flow, __u32 gap)
 			return;
 		if (flow->left != UNTIL_CLOSE && flow->left > gap) {
 			flow->left -= gap;
+			conn->digest.torn |= run->work->direction == REQUEST;
 			return;
 		}
 	}
@@ -131,10 +137,12 @@ SUBPROGRAM int in_sequence(struct run *run)
 	if (ahead < 0) {
 		if ((__u32)-ahead >= size)
 			return 0; /* a copy, or sent again */
+		sent_again(run, flow, 0);
 		work->offset += -ahead;
 	} else if (ahead > 0) {
 		miss(run, flow, ahead);
 	}
+	new_bytes(run, flow, ahead);
 	flow->next = work->seq + size;
 	flow->stray = flow->next + WINDOW; /* none */
 	run->conn->touched = work->now;
@@ -192,14 +200,21 @@ SUBPROGRAM void close_side(struct run *run)
 	flow_of(run)->next = work->seq + (work->end - work->start) + 1; /* a FIN's own number */
 	if (server)
 		conn->server_fin = 1;
+	if (reset)
+		suffer(work, server ? RESETS_BY_SERVER : RESETS_BY_CLIENT, 1);
 	if (reset || (conn->server_fin && conn->client_fin))
 		forget(conn, work, CLOSED);
 }
 
 /* A new connection: what was there before is over. 0 for the copy of a SYN that we know. */
-SUBPROGRAM int open_anew(struct conn *conn, struct work *work)
+SUBPROGRAM int open_anew(struct run *run)
 {
-	struct note note = {.next = work->seq + 1, .state = OPENING};
+	struct conn *conn = run->conn;
+	struct work *work = run->work;
+	struct note note = {.next = work->seq + 1,
+	                    .state = OPENING,
+	                    .at = work->now,
+	                    .sight = sight_of(run->skb)};
 
 	if (conn) {
 		if (conn->isn == work->seq)
@@ -209,7 +224,8 @@ SUBPROGRAM int open_anew(struct conn *conn, struct work *work)
 		finish_all(conn, work, LOST, work->now);
 		forget(conn, work, CLOSED);
 	}
-	UPDATE(notes, &work->key, &note);
+	if (new_syn(work, LOOKUP(notes, &work->key), note.sight))
+		UPDATE(notes, &work->key, &note);
 	return 1;
 }
 
@@ -220,12 +236,14 @@ static __always_inline int shake_hands(struct run *run)
 	struct work *work = run->work;
 
 	if (work->direction == REQUEST) {
-		if (!open_anew(run->conn, work)) {
+		if (!open_anew(run)) {
 			leave(run);
 			return 0;
 		}
 		run->conn = 0;
 		work->gone = 0;
+	} else {
+		syn_answered(work);
 	}
 	work->seq++;
 	if (run->conn && run->conn->fast_open) {

@@ -8,6 +8,7 @@ import pytest
 
 from sidecar.probed.wire import WireProbe
 from sidecar.signals import NoData
+from tests.probed.reference import SECRET
 from tests.probed.segments import Tap
 
 
@@ -21,7 +22,7 @@ class Probes:
         """Skips the test, with the loader's reason, where it cannot be loaded."""
         if loader not in self._loaded:
             try:
-                self._loaded[loader] = WireProbe(loader)
+                self._loaded[loader] = WireProbe(loader, secret=SECRET)
             except NoData as failure:
                 pytest.skip(f"{loader}: {failure.reason}")
         return self._loaded[loader]

@@ -18,7 +18,7 @@ from sidecar.probed.wire import WireProbe
 from sidecar.signals import Leg, RequestTiming
 
 PORT = 18080
-SERVER, CLIENT = "192.0.2.1", "198.51.100.7"
+SERVER, CLIENT = "192.0.2.1", "198.51.100."
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 LIMIT = 3000  # of a test run's packet: one page less the kernel's own
 _TEST_RUN = 10
@@ -124,7 +124,9 @@ class Tap:
     def connect(self, *, opened: bool = True, **options: object) -> tuple[Flow, Flow]:
         """A new connection as (client, server). Not ``opened``: the tap came late to it."""
         six = bool(options.pop("ipv6", False))
-        client = ("2001:db8::7" if six else CLIENT, next(self._ports))
+        number = next(self._ports)
+        host = 7 + number // 45_000 % 200  # a client has so many ports only
+        client = (f"2001:db8::{host:x}" if six else f"{CLIENT}{host}", 20_000 + number % 45_000)
         server = ("2001:db8::1" if six else SERVER, PORT)
         a = Flow(self, client, server, 2**32 - 90, **options)  # type: ignore[arg-type]  # test
         b = Flow(self, server, client, 2**31 - 40, a, **options)  # type: ignore[arg-type]  # test

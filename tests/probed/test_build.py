@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.probed import build, frames, wire
+from sidecar.probed import build, frames, tcp_counts, wire, wire_table
 from sidecar.probed.loaders.prebuilt import OBJECTS
 
 OBJECT = OBJECTS / "wire.bpf.o"
@@ -52,16 +52,17 @@ def test_record_layout() -> None:
         "start", "byte0", "event0", "token0", "token_last", "end_at", "largest_gap",
         "request_bytes", "response_bytes", "events", "token_events", "status", "port",
         "client_port", "end", "flags", "address", "method", "path", "traceparent", "request_id",
-        "gaps", "pad",
+        "gaps", "unclassified", "body_key", "response_key",
     ]  # fmt: skip
     offsets = [at for at, _ in order]
-    sizes = [8] * 9 + [4] * 2 + [2] * 3 + [1] * 2 + [16, 8, 64, 56, 40, 644]
+    sizes = [8] * 9 + [4] * 2 + [2] * 3 + [1] * 2 + [16, 8, 64, 56, 40, 644, 4, 8]
     assert offsets == [sum(sizes[:i]) for i in range(len(sizes) + 1)]
     assert (members["end_at"], members["port"], members["end"], members["flags"]) == (
-        wire._END_AT_OFFSET, wire._PORT_OFFSET, wire._END_OFFSET, wire._FLAGS_OFFSET,
+        wire_table.END_AT_OFFSET, wire_table.PORT_OFFSET, wire_table.END_OFFSET,
+        wire_table.FLAGS_OFFSET,
     )  # fmt: skip
     address = slice(members["port"], members["method"])
-    assert address == wire._ADDRESS
+    assert address == wire_table.ADDRESS
 
 
 def test_connection_layout() -> None:
@@ -71,7 +72,13 @@ def test_connection_layout() -> None:
     assert (members["rec"], members["touched"]) == (0, at)
     names = ("client_fin", "lock", "open", "pending", "first", "waiting")
     assert [members[name] - at for name in names] == [8, 16, 20, 21, 32, 48]
-    assert members["waiting"] == wire._WAITING_OFFSET
+    assert members["waiting"] == wire_table.WAITING_OFFSET
+
+
+def test_sizes() -> None:
+    """The secret and the counts of TCP have the sizes that Python gives and expects."""
+    assert _members("secret")[""] == wire.SECRET_BYTES
+    assert _members("tcp_counts")[""] == tcp_counts.VALUE_BYTES
 
 
 def test_counter_names() -> None:
@@ -79,7 +86,8 @@ def test_counter_names() -> None:
     text = (Path(wire.__file__).parent / "wire_state.h").read_text()
     body = re.search(r"enum counter \{(.*?)\}", text, re.DOTALL)
     assert body
-    names = [name.strip().lower() for name in body[1].split(",")]
+    plain = re.sub(r"/\*.*?\*/", "", body[1])
+    names = [name.strip().lower() for name in plain.split(",")]
     assert tuple(names) == (*frames.COUNTER_NAMES[: frames.KERNEL_COUNTERS], "counters")
 
 

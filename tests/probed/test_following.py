@@ -117,7 +117,7 @@ def test_left_out_is_known() -> None:
     following, slots = world.following(), [loaded(FakeProbe())]
     following.step(slots, [client(8009)])
     (told,) = (coverage.unpack(frame) for frame in following.coverage(slots))
-    assert (told.label, told.parts, told.absence) == ("left out", 7, Absence.TOO_LARGE)
+    assert (told.process, told.parts, told.absence) == ("left out", 7, Absence.TOO_LARGE)
     assert told.reason.startswith("7 more processes match; at most 64")
 
 

@@ -23,7 +23,7 @@ def record(**changes: object) -> bytes:
         "bytes": (71, 1013), "counts": (4, 2), "status": 200, "port": 8000, "end": 1,
         "flags": int(Flag.STREAMED), "address": b"\x7f\0\0\1", "method": b"POST",
         "path": b"/v1/x", "traceparent": b"00-" + b"ab" * 16 + b"-" + b"cd" * 8 + b"-01",
-        "request_id": b"r-1", "gap": gaps.index(SECOND),
+        "request_id": b"r-1", "gap": gaps.index(SECOND), "keys": (0, 2**64 - 5, 2**63 + 7),
     }  # fmt: skip
     values |= changes
     head = struct.pack(
@@ -34,7 +34,7 @@ def record(**changes: object) -> bytes:
     )  # fmt: skip
     counts = [0] * gaps.BUCKETS
     counts[int(str(values["gap"]))] = 1
-    return head + struct.pack(f"={gaps.BUCKETS}H4x", *counts)
+    return head + struct.pack(f"={gaps.BUCKETS}HI2Q", *counts, *values["keys"])  # type: ignore[misc]  # a test's own dict
 
 
 def test_request_round_trip() -> None:
@@ -54,6 +54,14 @@ def test_request_round_trip() -> None:
     assert (timing.events, timing.token_events, timing.end) == (4, 2, End.COMPLETE)
     assert timing.gaps == ((gaps.index(SECOND), 1),)
     assert (timing.streamed, timing.encoded, timing.resynced) == (True, False, False)
+
+
+def test_keys() -> None:
+    """Hashes come whole, none is None, and events not told apart are counted."""
+    timing = frames.unpack_request(frames.pack_request(record(keys=(17, 1, 2**64 - 1))), PORTS, 0.0)
+    assert (timing.unclassified, timing.body_key, timing.response_key) == (17, 1, 2**64 - 1)
+    timing = frames.unpack_request(frames.pack_request(record(keys=(0, 0, 0))), PORTS, 0.0)
+    assert (timing.unclassified, timing.body_key, timing.response_key) == (0, None, None)
 
 
 def test_absent_is_not_zero() -> None:

@@ -175,6 +175,6 @@ def test_watch_frame_of_another_version(tmp_path: Path) -> None:
         assert client is not None
         frame = frames.pack_watch(Watch({9: Leg.UPSTREAM}))
         link.send(frame[:2] + b"\1" + frame[3:])
-        with pytest.raises(frames.FrameError, match="version 1, we speak 2"):
+        with pytest.raises(frames.FrameError, match="version 1, we speak 3"):
             client.receive()
         made.close()

@@ -19,8 +19,8 @@ CASES = 997
 
 @pytest.mark.parametrize("first", range(0, CASES, 101))
 def test_counts_equal_the_reference(tap: Tap, first: int) -> None:
-    """Events, token events and the end of random streams are the reference parser's, however
-    the bytes are chunked, cut into segments, copied or sent again.
+    """Events, token events, the end and the hashes of random exchanges are the reference parser's,
+    however the bytes are chunked, cut into segments, copied or sent again.
     """
     for seed in range(first, min(first + 101, CASES)):
         rng = random.Random(seed)
@@ -28,7 +28,11 @@ def test_counts_equal_the_reference(tap: Tap, first: int) -> None:
         wanted = reference.count(body)
         data, closes = reference.response(rng, body)
         client, server = tap.connect(ipv6=rng.random() < 0.3)
-        client.send(POST, size=rng.choice((5, 997)), copies=2)
+        asked, key = reference.request(rng)
+        for offset, part in reference.packets(rng, asked):
+            for _ in range(2):
+                tap.run(client.segment(part, ACK, client.seq + offset))
+        client.seq += len(asked)
         start = server.seq
         for offset, part in reference.packets(rng, data):
             tap.run(server.segment(part, ACK, start + offset))
@@ -36,8 +40,15 @@ def test_counts_equal_the_reference(tap: Tap, first: int) -> None:
         if closes:
             server.fin()
         record = tap.only()
-        seen = (record.events, record.token_events, record.end is End.ERROR_EVENT)
-        assert seen == (wanted.events, wanted.token_events, wanted.error), f"seed {seed}"
+        seen = reference.Counts(
+            record.events,
+            record.token_events,
+            record.end is End.ERROR_EVENT,
+            record.unclassified,
+            record.response_key,
+        )
+        assert seen == wanted, f"seed {seed}"
+        assert (record.body_key, record.request_bytes) == (key, len(asked)), f"seed {seed}"
         assert record.end in (End.COMPLETE, End.ERROR_EVENT), f"seed {seed}"
         assert (record.resynced, record.response_bytes) == (False, len(data)), f"seed {seed}"
         assert sum(n for _, n in record.gaps) == max(record.token_events - 1, 0), f"seed {seed}"
@@ -99,7 +110,7 @@ def test_loaders_agree(taps: tuple[Tap, Tap], seed: int) -> None:
         records = [
             (r.method, r.path, r.status, r.end, r.events, r.token_events, r.request_bytes,
              r.response_bytes, r.streamed, r.encoded, r.resynced, r.trace_id, r.request_id,
-             sum(n for _, n in r.gaps))
+             r.body_key, r.response_key, r.unclassified, sum(n for _, n in r.gaps))
             for r in tap.records()
         ]  # fmt: skip
         seen.append((records, tap.counted()))

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from sidecar.probed import frames
-from sidecar.probed.wire import WireProbe, port_of
+from sidecar.probed.wire import WireProbe
+from sidecar.probed.wire_table import port_of
 from sidecar.signals import End, Leg, RequestTiming
 from tests.probed.segments import DONE, HEAD, LAST, POST, chunk, token
 from tests.probed.sockets import connected, listening, reset

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from sidecar.probed.frames import OpenCount
-from sidecar.probed.wire import UNUSED_NS
+from sidecar.probed.wire_table import UNUSED_NS
 from sidecar.signals import End
 from tests.probed.segments import HEAD, PORT, POST, Tap, chunk, token
 

@@ -311,12 +311,3 @@ def test_ring_overflow(tap: Tap) -> None:
     client.send(POST)
     server.send(OK)
     assert tap.only().end is End.COMPLETE
-
-
-def test_table_full(tap: Tap) -> None:
-    """Requests of connections beyond the table are counted once, copies or not."""
-    for _ in range(8192 + 5):
-        client, _server = tap.connect(opened=False)
-        client.send(POST, copies=2)
-    counted = tap.counted()
-    assert (counted.table_full, counted.requests) == (5, 8192)

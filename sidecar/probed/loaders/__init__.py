@@ -7,7 +7,7 @@ compiles the same source on the machine. Both end in plain file descriptors.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from importlib import import_module
 from typing import Protocol, cast
@@ -42,6 +42,7 @@ class Loaded:
     programs: dict[str, int]
     maps: dict[str, int]
     others: tuple[int, ...] = ()
+    because: str = ""  # why not the loader before this one
 
     def close(self) -> None:
         """Closes them all; what nothing else holds ends."""
@@ -72,9 +73,12 @@ def load(choice: str, stem: str, programs: tuple[Program, ...], maps: tuple[str,
         module, _, function = LOADERS[name].partition(":")
         loader = cast(Loader, getattr(import_module(module), function))
         try:
-            return loader(stem, programs, maps)
+            loaded = loader(stem, programs, maps)
         except NoData as failure:
             failures.append(failure)
             if failure.absence is Absence.NO_PERMISSION:
                 break  # another loader needs the same capabilities
+            continue
+        because = f"{names[0]}: {failures[0].reason}" if failures else ""
+        return replace(loaded, because=because)
     raise failures[0]

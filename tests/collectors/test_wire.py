@@ -1,4 +1,4 @@
-"""Tests of sidecar.collectors.probes against a real Unix socket with a scripted other end."""
+"""Tests of sidecar.collectors.wire against a real Unix socket with a scripted other end."""
 
 import dataclasses
 import os
@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.collectors import probes
-from sidecar.collectors.probes import ProbesCollector
+from sidecar.collectors import wire
+from sidecar.collectors.wire import WireCollector, samples
 from sidecar.config import Settings
-from sidecar.probed import frames
+from sidecar.probed import frames, link
 from sidecar.probed.frames import Counters, OpenCount, Status, Watch
 from sidecar.probed.targets import By, Selector
 from sidecar.signals import Absence, End, Leg, NoData, OpenRequests, RequestTiming, Sample
@@ -48,13 +48,13 @@ def record(port: int = 8080, end: int = 1) -> bytes:
 @contextmanager
 def probed(
     tmp_path: Path, first: Status = WORKING
-) -> Iterator[tuple[ProbesCollector, socket.socket]]:
+) -> Iterator[tuple[WireCollector, socket.socket]]:
     """A collector connected to a socket of the test, which has taken its WATCH frame."""
     path = tmp_path / "p.sock"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(path))
         listener.listen(1)
-        collector = ProbesCollector(path, PORTS)
+        collector = WireCollector(path, PORTS)
         peers: list[socket.socket] = []
 
         def accept() -> None:
@@ -113,13 +113,13 @@ def test_counters_come_with_every_batch(tmp_path: Path) -> None:
     assert found["modelprobe_probe_packets_total"] == 7
     assert found["modelprobe_probe_lost_records_total"] == 3
     assert found["modelprobe_probe_table_full_total"] == 0
-    assert found[probes.INFO.name] == 1
+    assert found[samples.INFO.name] == 1
 
 
 def test_absent_socket(tmp_path: Path) -> None:
     """No probed: not_found, with how to start it."""
     with pytest.raises(NoData, match="attach") as caught:
-        ProbesCollector(tmp_path / "none.sock", PORTS).open()
+        WireCollector(tmp_path / "none.sock", PORTS).open()
     assert caught.value.absence is Absence.NOT_FOUND
 
 
@@ -129,7 +129,7 @@ def test_dead_socket(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(path))
     with pytest.raises(NoData) as caught:
-        ProbesCollector(path, PORTS).open()
+        WireCollector(path, PORTS).open()
     assert caught.value.absence is Absence.REFUSED
 
 
@@ -175,7 +175,7 @@ def test_bad_frames_are_counted_and_harmless(tmp_path: Path) -> None:
         peer.send(good)
         signals = list(collector.collect(0.0))
     found = {s.metric: s.value for s in signals if isinstance(s, Sample)}
-    assert found[probes.BAD_FRAMES.name] == len(bad)
+    assert found[samples.BAD_FRAMES.name] == len(bad)
     assert sum(isinstance(s, RequestTiming) for s in signals) == 1
 
 
@@ -224,12 +224,12 @@ def test_a_stopped_probed_stays_stopped(tmp_path: Path, monkeypatch: pytest.Monk
     """Silence of a process in state T is `stopped`, however often it is tried: the kernel makes
     connections for it all the same.
     """
-    monkeypatch.setattr(probes, "_HEARTBEAT_SECONDS", 0.2)
-    monkeypatch.setattr(probes, "_FIRST_STATUS_SECONDS", 0.3)
+    monkeypatch.setattr(link, "HEARTBEAT_SECONDS", 0.2)
+    monkeypatch.setattr(link, "FIRST_STATUS_SECONDS", 0.3)
     path = tmp_path / "p.sock"
     status = frames.pack_status(WORKING).hex()
     with subprocess.Popen([sys.executable, "-c", _SERVER, str(path), status]) as process:
-        collector = ProbesCollector(path, PORTS)
+        collector = WireCollector(path, PORTS)
         wait_for(lambda: _opens(collector))
         with pytest.raises(NoData, match=str(process.pid)) as caught:
             wait_for(lambda: collector.collect(0.0) is None)
@@ -244,7 +244,7 @@ def test_a_stopped_probed_stays_stopped(tmp_path: Path, monkeypatch: pytest.Monk
         process.kill()
 
 
-def _opens(collector: ProbesCollector) -> bool:
+def _opens(collector: WireCollector) -> bool:
     try:
         collector.open()
     except NoData:
@@ -258,11 +258,11 @@ def test_processes_are_asked_for() -> None:
     """
     processes = [{"command": "vllm"}, {"cgroup": "pod7"}, {"pid": 23}, {"port": 8009}]
     settings = Settings.model_validate({"probes": {"processes": processes}})
-    (collector,) = probes.from_settings(settings)
-    assert collector._selectors == (
+    (collector,) = wire.from_settings(settings)
+    assert collector.watch.selectors == (
         Selector(By.COMMAND, "vllm"),
         Selector(By.CGROUP, "pod7"),
         Selector(By.PID, "23"),
         Selector(By.PORT, "8009"),
     )
-    assert probes.from_settings(Settings()) == []
+    assert wire.from_settings(Settings()) == []

@@ -28,6 +28,7 @@ class FakeProbe:
     """Notes what it is told. ``broken`` names the methods that raise OSError."""
 
     loader: str = "fake"
+    because: str = ""
     keeps: frozenset[Capability] = frozenset()
     broken: set[str] = field(default_factory=set)
     watched: list[Watched] = field(default_factory=list)

@@ -148,7 +148,7 @@ def test_coverage(path: Path) -> None:
     absent = Selector(By.PORT, "9")
     reason = "nobody listens on port 9 here"
     found = Found((TARGET,), (Missing(absent, Absence.NOT_FOUND, reason),))
-    attached = Coverage("probe", TARGET.process, 23, 1, 101, CollectorState.ATTACHED, parts=7)
+    attached = Coverage("probe", TARGET.label, 23, 1, 101, CollectorState.ATTACHED, parts=7)
     probe = FakeProbe(covered=[attached])
     with daemon(path, {"probe": FakeLoad([probe])}, follow=_following(found)):
         client = Client(path)
@@ -159,7 +159,7 @@ def test_coverage(path: Path) -> None:
                 continue
             one = coverage.unpack(frame)
             told[one.process] = one
-    assert told[TARGET.process] == attached
+    assert told[TARGET.label] == attached
     missing = told["port 9"]
     assert (missing.state, missing.absence) == (CollectorState.BLIND, Absence.NOT_FOUND)
     assert (missing.probe, missing.pid, missing.reason) == ("probe", 0, reason)

@@ -95,11 +95,15 @@ def test_status_of_an_absent_probe() -> None:
 
 
 def test_status_of_a_working_probe() -> None:
-    """It names the loader and what was counted, with the client's own losses."""
-    world = World(FakeProbe(packets=1009))
+    """It names the loader, what loading took and why no other, and what was counted, with the
+    client's own losses.
+    """
+    world = World(FakeProbe(packets=1009, because="first: no library"))
     world.go(1)
     counters = frames.Counters(packets=1009, frames_dropped=13)
-    assert world.status() == Status("p", "fake", "", counters, "")
+    status = world.status()
+    assert (status.loader, status.absence, status.counters) == ("fake", "", counters)
+    assert status.reason == "fake, loaded in 0 s, because first: no library"
 
 
 @pytest.mark.parametrize("step", ["counters", "opened"])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -48,6 +49,12 @@ def window(sidecar: Sidecar, leg: str) -> dict[str, Any]:
     return found
 
 
+def page(sidecar: Sidecar) -> str:
+    with urlopen(sidecar.url, timeout=5) as answer:  # noqa: S310  # http on loopback
+        text: str = answer.read().decode()
+    return text
+
+
 def collector(sidecar: Sidecar, name: str) -> tuple[str | None, str | None]:
     for one in (sidecar.state() or {}).get("collectors", []):
         if one["name"] == name:
@@ -65,6 +72,7 @@ def test_lumps_that_the_engine_cannot_see(tmp_path: Path) -> None:
         assert client["itl_seconds"]["largest"] >= 0.15
         assert client["ttft_seconds"]["p50"] > engine["ttft_seconds"]["p50"]
         wait_for(lambda: said(sidecar, "lumps"), 20, "the sentence about lumps")
+        assert "receive tokens in lumps" in page(sidecar)
 
 
 def test_a_stopped_engine_a_stopped_gateway_and_a_stopped_probed(tmp_path: Path) -> None:

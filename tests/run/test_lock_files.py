@@ -10,7 +10,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-APART = ("vllm", "vllm-torch", "litellm", "vllm-router")  # an environment of their own each
+# An environment of their own each.
+APART = ("vllm", "vllm-torch", "litellm", "vllm-router", "servers")
 LAYERS = {
     "build": PROJECT["build-system"]["requires"],
     "runtime": PROJECT["project"]["dependencies"],

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from sidecar.probed import frames
-from sidecar.probed.frames import Counters, FrameType, Status
+from sidecar.probed.frames import Counters, FrameType, Status, Watch
 from sidecar.signals import End, Leg, RequestTiming
 
 _START, _TELL, _STOP = 15.0, 5.0, 5.0  # seconds
@@ -49,7 +49,7 @@ class Tap:
         )
         try:
             self._reach(path)
-            self._socket.send(frames.pack_watch(self._ports))
+            self._socket.send(frames.pack_watch(Watch(self._ports)))
             self._read(self._attached, _START, "attached")
         except BaseException:
             self.close()
@@ -129,7 +129,7 @@ class Tap:
         (port,) = self._ports
         heard = len(self._statuses)
         for ports in ({port: Leg.DOWNSTREAM, _NOBODYS: Leg.DOWNSTREAM}, self._ports):
-            self._socket.send(frames.pack_watch(ports))
+            self._socket.send(frames.pack_watch(Watch(ports)))
         self._read(lambda: len(self._statuses) >= heard + 2, _TELL, "told its counters")
         return self._statuses[-1].counters
 

@@ -88,7 +88,8 @@ def bind(listen: str) -> socket.socket:
     """The listening socket; ConfigError names the address, the trouble and the remedy."""
     host, port = split_address(listen)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol named asyncio turns Nagle's algorithm off for what is accepted.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

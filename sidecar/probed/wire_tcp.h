@@ -180,13 +180,15 @@ SUBPROGRAM void close_side(struct run *run)
 	int reset = work->tcp_flags & RST, server = work->direction == RESPONSE;
 	int until_close = answer->phase == BODY && answer->left == UNTIL_CLOSE &&
 	                  !(answer->framing & (CHUNKED | HAS_LENGTH));
+	/* A client that only stopped sending is still answered after that. */
+	int left_early = conn->client_fin && conn->touched <= conn->client_fin;
 	__u8 end = server ? SERVER_CLOSED : CLIENT_GONE;
 	__u64 at = work->now;
 
 	if (!server && !conn->client_fin)
 		conn->client_fin = work->now;
 	if (conn->open == NAMED && (reset || server || conn->server_fin)) {
-		if (conn->done || (server && !reset && until_close)) {
+		if (conn->done || (server && !reset && until_close && !left_early)) {
 			end = COMPLETE;
 		} else if (conn->server_fin) {
 			end = SERVER_CLOSED; /* the request came after the server's FIN */

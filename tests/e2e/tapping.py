@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from sidecar.probed import frames
 from sidecar.probed.frames import Counters
-from sidecar.probed.wire import WireProbe, port_of
+from sidecar.probed.wire import WireProbe
+from sidecar.probed.wire_table import port_of
 from sidecar.signals import End, Leg, RequestTiming
 from sidecar.testing import wait_for
 from tests.e2e.exchanges import PATH, Exchange

@@ -94,11 +94,6 @@ def test_a_client_killed_in_mid_stream_is_gone(
     assert {one.end for one in found.values()} <= possible
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="an answer that only a close ends is complete, although nothing of it came after the "
-    "client's FIN, which is what closed it",
-)
 def test_a_client_that_leaves_a_stream_without_length(probe: WireProbe) -> None:
     """A client closes, and a server that hears of it closes too, without another byte: gone."""
     with listening() as listener, connected(listener) as pair:

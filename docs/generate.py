@@ -53,6 +53,9 @@ def metrics_page() -> str:
             m for m in declared if m.name.startswith(("modelprobe_pressure_", "modelprobe_cgroup_"))
         ],
         "Kernel probes": [m for m in declared if m.name.startswith("modelprobe_probe_")],
+        "Scheduling and ends of watched processes": [
+            m for m in declared if m.name.startswith(_SCHEDULING)
+        ],
         "Latencies against earlier days": [
             m for m in declared if m.name.startswith("modelprobe_drift_")
         ],
@@ -74,6 +77,7 @@ def metrics_page() -> str:
 
 
 _SUPPORTED = "modelprobe_collector_field_supported"
+_SCHEDULING = ("modelprobe_sched_", "modelprobe_process_", "modelprobe_oom_")
 _METRICS_INTRODUCTION = """\
 Base units, one prefix. What was not measured has no sample: a missing series is never a zero.
 A blind collector's series are withdrawn at once; its state says why it is blind."""

@@ -16,6 +16,7 @@ COLLECTORS: dict[str, str] = {
     "node": "sidecar.collectors.node:from_settings",
     "nvml": "sidecar.collectors.nvml:from_settings",
     "pressure": "sidecar.collectors.pressure:from_settings",
+    "processes": "sidecar.collectors.processes:from_settings",
     "probes": "sidecar.collectors.wire:from_settings",
     "tcp": "sidecar.collectors.tcp:from_settings",
 }

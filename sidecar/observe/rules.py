@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sidecar.observe import capacity, engines, gateway, latency, reconciliation, sockets, wire
+from sidecar.observe import (
+    capacity,
+    engines,
+    gateway,
+    latency,
+    reconciliation,
+    scheduling,
+    sockets,
+    wire,
+)
 from sidecar.signals import Observation
 from sidecar.snapshot import Snapshot
 
@@ -16,6 +25,7 @@ from sidecar.snapshot import Snapshot
 RULES: tuple[Callable[[Snapshot], Iterator[Observation]], ...] = (
     sockets.observe,
     capacity.observe,
+    scheduling.observe,
     wire.observe,
     gateway.observe,
     engines.observe,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 CLANG, STRIP = "clang-14", "llvm-strip-14"  # the version whose output is committed
-STEMS = ("wire",)
+STEMS = ("sched", "wire")
 
 
 def missing() -> str:

@@ -4,8 +4,9 @@
  * (objects built ahead) and BCC (compiled on the machine). BCC defines BCC_SEC; its 0.26 cannot
  * load subprograms, so there a callback of bpf_loop becomes the body of a bounded loop.
  *
- * Only helpers and struct __sk_buff are used, no kernel type: nothing here depends on a kernel's
- * layout or on the machine, and one little-endian object serves x86-64 and arm64.
+ * Only helpers and struct __sk_buff are used, no kernel type (fields of others are read at offsets
+ * that user space found): nothing here depends on a kernel's layout or on the machine, and one
+ * little-endian object serves x86-64 and arm64.
  */
 #ifndef PROBE_H
 #define PROBE_H
@@ -18,6 +19,7 @@
 	BPF_F_TABLE("hash", key_t, value_t, name, max, BPF_F_NO_PREALLOC)
 #define SMALL_HASH(name, key_t, value_t, max) BPF_TABLE("hash", key_t, value_t, name, max)
 #define LRU(name, key_t, value_t, max) BPF_TABLE("lru_hash", key_t, value_t, name, max)
+#define ARRAY(name, value_t, max) BPF_TABLE("array", __u32, value_t, name, max)
 #define PER_CPU(name, value_t) BPF_TABLE("percpu_array", __u32, value_t, name, 1)
 #define ONE(name, value_t) BPF_TABLE("array", __u32, value_t, name, 1)
 #define RING(name, bytes) BPF_RINGBUF_OUTPUT(name, (bytes) / 4096)
@@ -46,6 +48,7 @@
 #define SMALL_HASH(name, key_t, value_t, max) \
 	MAP_(BPF_MAP_TYPE_HASH, name, key_t, value_t, max, 0)
 #define LRU(name, key_t, value_t, max) MAP_(BPF_MAP_TYPE_LRU_HASH, name, key_t, value_t, max, 0)
+#define ARRAY(name, value_t, max) MAP_(BPF_MAP_TYPE_ARRAY, name, __u32, value_t, max, 0)
 #define PER_CPU(name, value_t) MAP_(BPF_MAP_TYPE_PERCPU_ARRAY, name, __u32, value_t, 1, 0)
 #define ONE(name, value_t) MAP_(BPF_MAP_TYPE_ARRAY, name, __u32, value_t, 1, 0)
 #define RING(name, bytes) \

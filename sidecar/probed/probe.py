@@ -19,6 +19,7 @@ from sidecar.probed.targets import Target
 from sidecar.signals import Coverage
 
 PROBES = {
+    "sched": "sidecar.probed.sched:load",
     "wire": "sidecar.probed.wire_feed:load",
 }
 PROCESSLESS = frozenset({"wire"})  # it goes by port alone and needs no look at any process

@@ -57,7 +57,8 @@ enum phase {
 /* Bits of flow.framing, told by the head. LOOSE: the framing is no longer trusted. */
 enum framing {
 	HAS_LENGTH = 1, CHUNKED = 2, IS_STREAM = 4, IS_ENCODED = 8, LOOSE = 16,
-	CONFLICT = 32 /* lengths that are none, or not the same */
+	CONFLICT = 32, /* lengths that are none, or not the same */
+	UNHEARD = 64 /* of an answer: nothing of it came since the client said FIN */
 };
 
 /* One direction of a connection. */

@@ -146,6 +146,7 @@ SUBPROGRAM int in_sequence(struct run *run)
 	flow->next = work->seq + size;
 	flow->stray = flow->next + WINDOW; /* none */
 	run->conn->touched = work->now;
+	flow->framing &= ~UNHEARD;
 	if (flow->phase == ASTRAY) {
 		if (bpf_skb_load_bytes(run->skb, work->offset, first, 4) < 0 || !method_like(first))
 			return 0;
@@ -179,16 +180,16 @@ SUBPROGRAM void close_side(struct run *run)
 	struct flow *answer = &conn->flows[RESPONSE];
 	int reset = work->tcp_flags & RST, server = work->direction == RESPONSE;
 	int until_close = answer->phase == BODY && answer->left == UNTIL_CLOSE &&
-	                  !(answer->framing & (CHUNKED | HAS_LENGTH));
-	/* A client that only stopped sending is still answered after that. */
-	int left_early = conn->client_fin && conn->touched <= conn->client_fin;
+	                  !(answer->framing & (CHUNKED | HAS_LENGTH | UNHEARD));
 	__u8 end = server ? SERVER_CLOSED : CLIENT_GONE;
 	__u64 at = work->now;
 
-	if (!server && !conn->client_fin)
+	if (!server && !conn->client_fin) {
 		conn->client_fin = work->now;
+		answer->framing |= UNHEARD; /* one that only stopped sending is still answered */
+	}
 	if (conn->open == NAMED && (reset || server || conn->server_fin)) {
-		if (conn->done || (server && !reset && until_close && !left_early)) {
+		if (conn->done || (server && !reset && until_close)) {
 			end = COMPLETE;
 		} else if (conn->server_fin) {
 			end = SERVER_CLOSED; /* the request came after the server's FIN */

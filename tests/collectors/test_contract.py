@@ -17,6 +17,7 @@ SETTINGS = Settings.model_validate(
         "gpu": {"enabled": "always"},
         "kmsg": {"enabled": True},
         "kubernetes": {"node": "n-1"},
+        "probes": {"enabled": ["wire", "sched"]},
         "wire": {"socket": "/nonexistent/p.sock", "ports": [{"port": 8080}]},
     }
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.collectors import wire
+from sidecar.collectors import probe_status, wire
 from sidecar.collectors.wire import WireCollector, samples
 from sidecar.config import Settings
 from sidecar.probed import frames, link
@@ -113,7 +113,7 @@ def test_counters_come_with_every_batch(tmp_path: Path) -> None:
     assert found["modelprobe_probe_packets_total"] == 7
     assert found["modelprobe_probe_lost_records_total"] == 3
     assert found["modelprobe_probe_table_full_total"] == 0
-    assert found[samples.INFO.name] == 1
+    assert found[probe_status.INFO.name] == 1
 
 
 def test_absent_socket(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ def test_auto_tries_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = loaders.Loaded("bcc", {}, {})
     monkeypatch.setattr(bcc, "load", lambda stem, programs, maps: wanted)
     monkeypatch.setattr(prebuilt, "load", failing(Absence.NOT_FOUND))
-    assert loaders.load("auto", "wire", (), ()) is wanted
+    found = loaders.load("auto", "wire", (), ())
+    assert (found.loader, found.because) == ("bcc", "prebuilt: wire: not_found")
     monkeypatch.setattr(prebuilt, "load", failing(Absence.NO_PERMISSION))
     with pytest.raises(NoData, match="no_permission"):
         loaders.load("auto", "wire", (), ())

@@ -10,20 +10,21 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from sidecar.collectors import probe_status
 from sidecar.collectors.chosen import selectors
+from sidecar.collectors.probe_status import Covered
 from sidecar.collectors.wire import samples
 from sidecar.config import Settings
-from sidecar.probed import coverage, frames
+from sidecar.probed import frames
 from sidecar.probed.frames import FrameType, Watch
 from sidecar.probed.link import Link, absent
 from sidecar.probed.targets import Selector
 from sidecar.probed.tcp_counts import unpack_tcp
-from sidecar.signals import Coverage, Leg, RequestTiming, Sample, Signal
+from sidecar.signals import Leg, RequestTiming, Sample, Signal
 
 METRICS = samples.METRICS
 TAPS = ("wire", "wire_tls")  # probes whose records are requests
 _CLOCK_STEP_SECONDS = 0.5
-_COVERED_SECONDS = 3.0  # probed tells it once a second
 
 
 def from_settings(settings: Settings) -> Iterable[WireCollector]:
@@ -56,7 +57,7 @@ class WireCollector:
         self._offset = 0.0  # Unix time minus CLOCK_MONOTONIC, the kernel program's clock
         self._bad = 0
         self._tcp: dict[int, tuple[Signal, ...]] = {}
-        self._covered: dict[tuple[str, int, str], tuple[float, Coverage]] = {}
+        self._covered = Covered(*TAPS)
 
     def open(self) -> None:
         """Connects and asks for the ports; raises NoData until ``probed`` answers."""
@@ -73,10 +74,10 @@ class WireCollector:
         if not signals and missing and all(missing):
             raise next(why for why in missing if why is not None)
         for status in statuses:
-            signals.extend(samples.of_status(status))
+            signals.extend(probe_status.of_status(status))
         signals.extend(samples.opened(statuses, self._ports))
         signals.extend(one for counts in self._tcp.values() for one in counts)
-        signals.extend(self._coverage())
+        signals.extend(self._covered.signals())
         bad = self._link.bad_frames + self._bad
         signals.append(Sample(samples.BAD_FRAMES.name, float(bad)))
         return signals
@@ -103,7 +104,7 @@ class WireCollector:
                 elif kind is FrameType.TCP:
                     self._keep_tcp(frame)
                 elif kind is FrameType.COVERAGE:
-                    self._keep_coverage(coverage.unpack(frame))
+                    self._covered.keep(frame)
             except (frames.FrameError, ValueError):
                 self._bad += 1
 
@@ -111,13 +112,3 @@ class WireCollector:
         for port, counts in unpack_tcp(frame[frames.HEADER_BYTES :]).items():
             if port in self._ports:
                 self._tcp[port] = tuple(samples.of_tcp(port, self._ports[port], counts))
-
-    def _keep_coverage(self, one: Coverage) -> None:
-        if one.probe in TAPS:
-            self._covered[one.probe, one.pid, one.process] = (time.monotonic(), one)
-
-    def _coverage(self) -> Iterable[Coverage]:
-        """What was told lately: a process that has ended is told no more."""
-        since = time.monotonic() - _COVERED_SECONDS
-        self._covered = {k: kept for k, kept in self._covered.items() if kept[0] >= since}
-        return (one for _, one in self._covered.values())

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 
-from sidecar.probed import frames, link
+from sidecar.collectors import probe_status
 from sidecar.probed.frames import Status
 from sidecar.probed.tcp_counts import TcpCounts
 from sidecar.signals import (
-    CollectorState,
-    Coverage,
     Histogram,
     Kind,
     Leg,
@@ -20,37 +18,11 @@ from sidecar.signals import (
     Signal,
 )
 
-INFO = Metric(
-    "modelprobe_probe_info",
-    Kind.GAUGE,
-    "1; a loaded kernel program and the loader that brought it in.",
-    ("probe", "loader"),
-)
 BAD_FRAMES = Metric(
     "modelprobe_probe_bad_frames_total",
     Kind.COUNTER,
     "Frames of probed that could not be read.",
     (),
-)
-_COUNTER_HELP = {
-    "packets": "Packets of watched ports that the program looked at.",
-    "requests": "Requests whose head was seen.",
-    "events": "Server-sent events counted in the kernel.",
-    "lost_records": "Ended requests lost because the ring was full.",
-    "table_full": "Connections not followed because the table was full.",
-    "not_http": "Connections whose first bytes were not HTTP/1.",
-    "blind_tls": "Connections that are TLS: the tap cannot read them.",
-    "blind_http2": "Connections that are HTTP/2: the tap does not read it yet.",
-    "resyncs": "Times bytes of a connection were missed or came out of order.",
-    "pipelined": "Requests sent before the one before was answered; their heads are not kept.",
-    "contended": "Packets not read: another CPU held their connection for too long.",
-    "unclassified": "Events too long to be told apart within the bounds of the search.",
-    "folded": "Connections given up early because the table was nearly full.",
-    "frames_dropped": "Frames not sent because the sidecar read too slowly.",
-}
-COUNTERS = tuple(
-    Metric(f"modelprobe_probe_{name}_total", Kind.COUNTER, _COUNTER_HELP[name], ("probe",))
-    for name in frames.COUNTER_NAMES
 )
 _PORT = ("port", "leg")
 CONNECTS = Metric(
@@ -112,31 +84,7 @@ TCP = (
     ZERO_WINDOWS,
     HANDSHAKE,
 )
-METRICS = (INFO, BAD_FRAMES, *COUNTERS, *TCP)
-
-
-def of_status(status: Status) -> Iterator[Signal]:
-    """The probe's counters, and how it fares; its counters only while it works."""
-    probe = ("probe", status.probe)
-    state = CollectorState.BLIND if status.absence else CollectorState.ATTACHED
-    if status.counters.requests and not status.absence:
-        state = CollectorState.FIRING
-    absence = link.absent(status)
-    yield Coverage(
-        status.probe,
-        "",
-        0,
-        0,
-        0,
-        state,
-        absence=absence.absence if absence else None,
-        reason=status.reason,
-    )
-    if absence is not None:
-        return
-    yield Sample(INFO.name, 1.0, (probe, ("loader", status.loader)))
-    for metric, name in zip(COUNTERS, frames.COUNTER_NAMES, strict=True):
-        yield Sample(metric.name, float(getattr(status.counters, name)), (probe,))
+METRICS = (BAD_FRAMES, *probe_status.METRICS, *TCP)
 
 
 def opened(statuses: Iterable[Status], ports: Mapping[int, Leg]) -> Iterator[OpenRequests]:

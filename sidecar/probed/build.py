@@ -14,7 +14,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 CLANG, STRIP = "clang-14", "llvm-strip-14"  # the version whose output is committed
-STEMS = ("sched", "wire")
+STEMS = ("sched", "wire", "wire_tls.x86_64", "wire_tls.aarch64")
+_MACHINES = {"x86_64": "x86", "aarch64": "arm64"}  # as the kernel's sources call them
 
 
 def missing() -> str:
@@ -32,15 +33,19 @@ def _kernel_headers() -> Path:
 
 
 def build(stem: str, into: Path) -> Path:
-    """Compiles ``<stem>.bpf.c``; raises CalledProcessError with clang's words on stderr."""
+    """Compiles ``<stem>.bpf.c``, for a machine where the stem ends in its name (a probe that reads
+    registers); raises CalledProcessError with clang's words on stderr.
+    """
+    source, _, machine = stem.partition(".")
     target = into / f"{stem}.bpf.o"
     flags = ["-target", "bpfel", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror"]
+    if machine:
+        flags.append(f"-D__TARGET_ARCH_{_MACHINES[machine]}")
     # Under this name clang finds no file, and so keeps no source lines in the BTF.
     paths = [f"-ffile-prefix-map={HERE}=probed", "-fdebug-compilation-dir=probed"]
     headers = ["-isystem", str(_kernel_headers())]
-    source = f"{stem}.bpf.c"
     subprocess.run(
-        [CLANG, *flags, *paths, *headers, "-c", source, "-o", str(target.absolute())],
+        [CLANG, *flags, *paths, *headers, "-c", f"{source}.bpf.c", "-o", str(target.absolute())],
         cwd=HERE,
         check=True,
     )

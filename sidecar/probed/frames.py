@@ -50,6 +50,7 @@ class Flag(IntEnum):
     STREAMED = 2
     ENCODED = 4
     RESYNCED = 8
+    TLS = 16
 
 
 # wire_record.end is an index into this.
@@ -295,4 +296,5 @@ def unpack_request(frame: bytes, ports: dict[int, Leg], unix_offset: float) -> R
         body_key=body_key or None,
         response_key=response_key or None,
         unclassified=unclassified,
+        tls=bool(flags & Flag.TLS),
     )

@@ -63,7 +63,7 @@
 #define OUTPUT(ring, data, size, flags) bpf_ringbuf_output(&ring, data, size, flags)
 #define PROBE(section) SEC(section)
 /* A function of its own for the verifier: its paths do not multiply with the caller's. */
-#define SUBPROGRAM static __attribute__((noinline))
+#define SUBPROGRAM static __attribute__((noinline, unused))
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -21,6 +21,7 @@ from sidecar.signals import Coverage
 PROBES = {
     "sched": "sidecar.probed.sched:load",
     "wire": "sidecar.probed.wire_feed:load",
+    "wire_tls": "sidecar.probed.wire_tls:load",
 }
 PROCESSLESS = frozenset({"wire"})  # it goes by port alone and needs no look at any process
 

@@ -116,7 +116,8 @@ def no_network(machine: str) -> list[_Code]:
 def loop_only(machine: str, keeps: frozenset[Capability]) -> list[_Code]:
     """The calls of the loop, and those of attaching where a capability for it is kept."""
     column = _COLUMN[machine]
-    following, entering = Capability.PERFMON in keeps, Capability.SYS_ADMIN in keeps
+    following = bool(keeps & {Capability.PERFMON, Capability.SYS_PTRACE})
+    entering = Capability.SYS_ADMIN in keeps
     extra = {**(_ATTACHING if following else {}), **(_ENTERING if entering else {})}
     code = _begin(machine)
     for numbers in (*_LOOP.values(), *extra.values()):

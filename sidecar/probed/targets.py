@@ -133,6 +133,29 @@ def _listening(net: Path, ports: set[int]) -> dict[str, int]:
     return found
 
 
+def listens_on(
+    target: Target, ports: Iterable[int], network: Network, proc: Path = Path("/proc")
+) -> frozenset[int]:
+    """Those of the ports on which a process listens; none when it has ended or may not be seen."""
+    sockets = _listening(proc / network.table / "net", set(ports))
+    try:
+        return frozenset(_held(f"{proc}/{target.pid}/fd", sockets)) if sockets else frozenset()
+    except OSError:
+        return frozenset()
+
+
+def start_of(pid: int, proc: Path = Path("/proc")) -> int | None:
+    """When a process began, in clock ticks since boot; None when there is none of this pid that
+    runs.
+    """
+    try:
+        stat = (proc / str(pid) / "stat").read_text(errors="replace")
+        fields = stat.rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
 def _listeners(table: Iterable[str], ports: set[int]) -> Iterator[tuple[str, int]]:
     for line in islice(table, 1, None):
         fields = line.split()

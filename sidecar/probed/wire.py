@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from sidecar.probed import loaders
 from sidecar.probed.frames import COUNTER_NAMES, KERNEL_COUNTERS
 from sidecar.probed.kernel import Map, Ring, bind_all_devices, possible_cpus
-from sidecar.probed.loaders import Kind, Program
+from sidecar.probed.loaders import Kind, Loaded, Program
 from sidecar.probed.tcp_counts import TcpCounts, from_kernel
 from sidecar.probed.wire_table import Sweep, Table
-from sidecar.signals import Absence, NoData
+from sidecar.signals import Absence, End, NoData
 
 PROGRAMS = (Program("wire", Kind.SOCKET_FILTER),)
 MAPS = ("ports", "conns", "tallies", "records", "secrets", "healths")
@@ -49,6 +51,30 @@ def _tap(program: int) -> socket.socket:
     return tap
 
 
+class Tap(Protocol):
+    """What holds the program in its place."""
+
+    def close(self) -> None:
+        """Takes it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source with the maps of ``wire_state.h`` (and ``more``), and how it is put in place."""
+
+    stem: str
+    programs: tuple[Program, ...]
+    attach: Callable[[Loaded], Tap]
+    more: tuple[str, ...] = ()
+
+
+def _on_packets(loaded: Loaded) -> Tap:
+    return _tap(loaded.programs["wire"])
+
+
+PACKETS = Source("wire", PROGRAMS, _on_packets)
+
+
 class WireProbe:
     """The loaded tap. Raises NoData when it cannot be loaded, attached or read. ``secret`` hides
     what the hashes of bodies and ids are of: SECRET_BYTES, made anew unless a test brings its own.
@@ -61,12 +87,14 @@ class WireProbe:
         loader: str,
         cpus: Path = Path("/sys/devices/system/cpu/possible"),
         secret: bytes | None = None,
+        source: Source = PACKETS,
     ) -> None:
-        self._loaded = loaded = loaders.load(loader, "wire", PROGRAMS, MAPS)
+        maps = MAPS + source.more
+        self._loaded = loaded = loaders.load(loader, source.stem, source.programs, maps)
         self.loader, self.because = loaded.loader, loaded.because
         try:
             Map(loaded.maps["secrets"]).update(_ZERO, secret or os.urandom(SECRET_BYTES))
-            self.tap = _tap(self.program)
+            self.tap = source.attach(loaded)
             self._ports, self._conns = Map(loaded.maps["ports"]), Map(loaded.maps["conns"])
             self._healths, self._table = Map(loaded.maps["healths"]), Table(self._conns)
             self._tallies = Map(loaded.maps["tallies"], possible_cpus(cpus.read_text()))
@@ -117,6 +145,10 @@ class WireProbe:
         """What TCP suffered on each watched port, cumulative since it is watched."""
         found = ((port, self._healths.lookup(struct.pack("=H", port))) for port in self._watched)
         return {port: from_kernel(value) for port, value in found if value is not None}
+
+    def drop(self, end_of: Callable[[bytes], End | None]) -> tuple[bytes, ...]:
+        """See :meth:`sidecar.probed.wire_table.Table.drop`."""
+        return self._table.drop(end_of)
 
     def close(self) -> None:
         """Ends the tap: the kernel frees the program and its maps with the descriptors."""

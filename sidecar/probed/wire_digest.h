@@ -83,7 +83,7 @@ static __always_inline __u64 hash_piece(struct run *run, __u64 most)
 	OPAQUE(place);
 	place &= PIECE - 1;
 	if (!secret || size == 0 || size > PIECE ||
-	    bpf_skb_load_bytes(run->skb, work->offset, (__u8 *)work->words + place, size) < 0) {
+	    LOAD(run, work->offset, (__u8 *)work->words + place, size) < 0) {
 		work->end = work->offset;
 		return 0;
 	}

@@ -58,8 +58,9 @@ class WireFeed:
 
     keeps: frozenset[Capability] = frozenset()
 
-    def __init__(self, tap: Tap) -> None:
+    def __init__(self, tap: Tap, packets: bool = True) -> None:
         self._tap, self._sweep = tap, Sweep()
+        self._packets = packets  # else it sees no TCP
 
     @property
     def loader(self) -> str:
@@ -86,7 +87,7 @@ class WireFeed:
         self._sweep = sweep = self._tap.sweep(now_ns, IDLE_NS, OPEN_REPORTS)
         yield from _reports(sweep.lost)
         yield from _reports(r for r in sweep.open if now_ns - _start_of(r) > _YOUNG_NS)
-        for port, counts in sorted(self._tap.tcp().items()):
+        for port, counts in sorted(self._tap.tcp().items()) if self._packets else ():
             yield Report(frames.pack(FrameType.TCP, pack_tcp({port: counts})), port=port)
 
     def counters(self) -> Mapping[str, int]:

@@ -102,17 +102,17 @@ SUBPROGRAM void bare_reset(struct work *work)
 static __always_inline void sent_again(struct run *run, struct flow *flow, int all)
 {
 	struct work *work = run->work;
-	__u32 size = work->end - work->start, segments = run->skb->gso_segs;
+	__u32 size = work->end - work->start, segments = SEGMENTS(run);
 	__s32 behind = RELOADED(flow->next) - work->seq;
 
-	if (!size || behind <= 0 || sight_of(run->skb) != flow->sight || (size == 1 && behind == 1))
+	if (!size || behind <= 0 || SIGHT(run) != flow->sight || (size == 1 && behind == 1))
 		return;
 	if (all && work->now - flow->hole_at < REORDERING && (__s32)(work->seq - flow->hole) >= 0 &&
 	    (__s32)(flow->hole_end - work->seq - size) >= 0) {
 		suffer(work, REORDERED, 1);
 		return;
 	}
-	suffer(work, run->skb->pkt_type == OUTGOING ? RETRANSMITS_SENT : RETRANSMITS_RECEIVED,
+	suffer(work, LEAVES(run) ? RETRANSMITS_SENT : RETRANSMITS_RECEIVED,
 	       all && segments ? segments : 1);
 }
 
@@ -121,7 +121,7 @@ static __always_inline void new_bytes(struct run *run, struct flow *flow, __s32 
 {
 	struct work *work = run->work;
 
-	flow->sight = sight_of(run->skb);
+	flow->sight = SIGHT(run);
 	flow->zero_window = 0;
 	if (ahead <= 0)
 		return;

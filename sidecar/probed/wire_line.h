@@ -70,7 +70,7 @@ static __always_inline __u8 first_byte(struct run *run, struct flow *flow, __u8 
 	if (run->work->direction == RESPONSE && byte != 'H')
 		return GARBAGE;
 	if (run->work->direction == REQUEST && (byte < 'A' || byte > 'Z'))
-		return byte == 0x16 ? TLS : GARBAGE;
+		return byte == 0x16 ? IS_TLS : GARBAGE;
 	return message_begins(run, flow);
 }
 

@@ -8,7 +8,9 @@
 
 #include "probe.h"
 
+#ifndef MAX_CONNECTIONS
 #define MAX_CONNECTIONS 16384 /* wire_table.py makes room before it is full */
+#endif
 #define MAX_NOTES 16384
 #define RING_BYTES (1 << 19) /* 550 records between two drains */
 #define BLOCK 512 /* bytes copied out of a packet at a time; a power of two */
@@ -34,7 +36,7 @@ struct wire_record {
 };
 
 enum record_end { OPEN, COMPLETE, CLIENT_GONE, SERVER_CLOSED, ERROR_EVENT, LOST };
-enum record_flag { IPV6 = 1, STREAMED = 2, ENCODED = 4, RESYNCED = 8 };
+enum record_flag { IPV6 = 1, STREAMED = 2, ENCODED = 4, RESYNCED = 8, TLS = 16 };
 
 /* The first names of frames.Counters, in its order. */
 enum counter {
@@ -142,7 +144,7 @@ struct note {
 
 /* Why a run over a packet stopped. */
 enum verdict {
-	GO_ON, ENDED, TLS, HTTP2, GARBAGE, UPGRADED, DOUBT,
+	GO_ON, ENDED, IS_TLS, HTTP2, GARBAGE, UPGRADED, DOUBT,
 	REPLACED, WAITS /* from here on the byte is not taken: it is the next run's first */
 };
 
@@ -192,9 +194,18 @@ struct tally {
 	__u64 count[COUNTERS];
 };
 
+/* Where the bytes lie: in a packet, unless a probe has said otherwise before. */
+#ifndef LOAD
+#define SOURCE struct __sk_buff *skb
+#define LOAD(run, offset, to, size) bpf_skb_load_bytes((run)->skb, offset, to, size)
+#define SIGHT(run) sight_of((run)->skb)
+#define SEGMENTS(run) ((run)->skb->gso_segs)
+#define LEAVES(run) ((run)->skb->pkt_type == OUTGOING)
+#endif
+
 /* The pointers of one run, on the stack. */
 struct run {
-	struct __sk_buff *skb;
+	SOURCE;
 	struct work *work;
 	struct conn *conn;
 };

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import heapq
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sidecar.probed.frames import ENDS, RECORD_BYTES, Flag, OpenCount
@@ -81,6 +81,18 @@ class Table:
         reports = [_ended(r, End.OPEN, now_ns) for _, _, r in sorted(oldest, reverse=True)]
         return Sweep(tuple(reports), tuple(lost), counts)
 
+    def drop(self, end_of: Callable[[bytes], End | None]) -> tuple[bytes, ...]:
+        """Forgets connections by their key, whatever they are about: those for which ``end_of`` has
+        an end, which is that of their open requests, when they were last heard of.
+        """
+        ends: list[bytes] = []
+        for key, value, state in self._connections():
+            end = end_of(key)
+            if end is not None:
+                ends += _ends(value.tobytes(), state, end)
+                self._conns.delete(key)
+        return tuple(ends)
+
     def _connections(self) -> Iterator[tuple[bytes, memoryview, State]]:
         key_bytes, value_bytes = self._conns.key_bytes, self._conns.value_bytes
         for keys, values, count in self._conns.batches(_BATCH):
@@ -145,18 +157,18 @@ def _ended(record: bytes, end: End, at_ns: int) -> bytes:
     return bytes(copy)
 
 
-def _ends(value: bytes, state: State) -> Iterator[bytes]:
+def _ends(value: bytes, state: State, otherwise: End = End.LOST) -> Iterator[bytes]:
     """The requests of a connection that is given up, timed at the last that was heard of it."""
     touched, client_fin, _, opened, pending, first = state
     if opened != _NAMED:
         return
     record, waiting = value[:RECORD_BYTES], _WAITING.unpack_from(value, WAITING_OFFSET)
-    end = End.CLIENT_GONE if client_fin else End.LOST
+    end = End.CLIENT_GONE if client_fin else otherwise
     at = max(touched, client_fin)
     yield _ended(record, end, at)
     for i in range(min(pending, len(waiting))):  # of those the head was not kept
         bare = bytearray(RECORD_BYTES)
         _START.pack_into(bare, 0, waiting[(first + i) % len(waiting)])
         bare[ADDRESS] = record[ADDRESS]
-        bare[FLAGS_OFFSET] = record[FLAGS_OFFSET] & Flag.IPV6 | Flag.RESYNCED
+        bare[FLAGS_OFFSET] = record[FLAGS_OFFSET] & (Flag.IPV6 | Flag.TLS) | Flag.RESYNCED
         yield _ended(bytes(bare), end, at)

@@ -148,7 +148,7 @@ SUBPROGRAM int in_sequence(struct run *run)
 	run->conn->touched = work->now;
 	flow->framing &= ~UNHEARD;
 	if (flow->phase == ASTRAY) {
-		if (bpf_skb_load_bytes(run->skb, work->offset, first, 4) < 0 || !method_like(first))
+		if (LOAD(run, work->offset, first, 4) < 0 || !method_like(first))
 			return 0;
 		flow->phase = MESSAGE;
 		run->conn->unsure = 1;
@@ -165,7 +165,7 @@ SUBPROGRAM void end_loose(struct run *run)
 
 	if (!(flow->framing & LOOSE) || work->direction == REQUEST || work->end < work->start + 5)
 		return;
-	if (bpf_skb_load_bytes(run->skb, work->end - sizeof(last), last, sizeof(last)) < 0)
+	if (LOAD(run, work->end - sizeof(last), last, sizeof(last)) < 0)
 		return;
 	if (last[1] == '0' && be32(last + 2) == TAIL("\r\n\r\n") &&
 	    (last[0] == '\n' || work->end == work->start + 5))
@@ -217,7 +217,7 @@ SUBPROGRAM int open_anew(struct run *run)
 	struct note note = {.next = work->seq + 1,
 	                    .state = OPENING,
 	                    .at = work->now,
-	                    .sight = sight_of(run->skb)};
+	                    .sight = SIGHT(run)};
 
 	if (conn) {
 		if (conn->isn == work->seq)

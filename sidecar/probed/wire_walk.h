@@ -48,7 +48,7 @@ static __always_inline __u64 load(struct run *run, __u64 most)
 		size = most;
 	OPAQUE(size);
 	if (size == 0 || size > BLOCK ||
-	    bpf_skb_load_bytes(run->skb, work->offset, work->block, size) < 0) {
+	    LOAD(run, work->offset, work->block, size) < 0) {
 		work->end = work->offset;
 		return 0;
 	}
@@ -103,7 +103,7 @@ static __always_inline void judge(struct run *run)
 		work->verdict = GO_ON;
 		return;
 	}
-	if (verdict == TLS)
+	if (verdict == IS_TLS)
 		count(BLIND_TLS, 1);
 	else if (verdict == HTTP2)
 		count(BLIND_HTTP2, 1);

@@ -11,7 +11,7 @@ import pytest
 
 from sidecar.probed import loaders
 from sidecar.probed.kernel import Map, Ring, possible_cpus
-from sidecar.probed.wire import MAPS
+from sidecar.probed.wire import MAPS, PROGRAMS
 from tests.probed.reference import SECRET
 from tests.probed.segments import ACK, HEAD, LAST, PORT, SYN, Flow, chunk, run_filter
 
@@ -38,7 +38,7 @@ class Memory:
     """The program and all of its maps."""
 
     def __init__(self, loader: str) -> None:
-        self.loaded = loaders.load(loader, "wire", (*MAPS, "notes", "works", "blanks"))
+        self.loaded = loaders.load(loader, "wire", PROGRAMS, (*MAPS, "notes", "works", "blanks"))
         self.maps = self.loaded.maps
         Map(self.maps["secrets"]).update(b"\0" * 4, SECRET)
         Map(self.maps["ports"]).update(PORT.to_bytes(2, "little"), b"\1")
@@ -84,7 +84,7 @@ class End(Flow):
         """Sends in packets of ``size``."""
         for at in range(0, len(data), size):
             part = data[at : at + size]
-            run_filter(self.memory.loaded.program, self.segment(part, ACK))
+            run_filter(self.memory.loaded.programs["wire"], self.segment(part, ACK))
             self.seq += len(part)
             assert left_behind(self.memory.dump()) == set(), f"behind {data[: at + size][-40:]!r}"
 
@@ -95,7 +95,7 @@ def pair(memory: Memory, port: int) -> tuple[End, End]:
     server = End(None, ("192.0.2.1", PORT), ("198.51.100.7", port), 9000, client)  # type: ignore[arg-type]
     client.peer = server
     client.memory = server.memory = memory
-    run_filter(memory.loaded.program, client.segment(b"", SYN, client.seq - 1))
+    run_filter(memory.loaded.programs["wire"], client.segment(b"", SYN, client.seq - 1))
     return client, server
 
 

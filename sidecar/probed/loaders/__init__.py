@@ -26,10 +26,13 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program of a source, by the name of its function."""
+    """A program of a source, by the name of its function. ``attach`` is the expected attach type
+    (enum bpf_attach_type) where the kernel asks for one at loading; BCC cannot say it.
+    """
 
     name: str
     kind: Kind
+    attach: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ def _library() -> ctypes.CDLL:
         ("bpf_object__close", None, [pointer]),
         ("bpf_object__find_program_by_name", pointer, [pointer, text]),
         ("bpf_program__fd", ctypes.c_int, [pointer]),
+        ("bpf_program__set_expected_attach_type", ctypes.c_int, [pointer, ctypes.c_int]),
         ("bpf_object__find_map_fd_by_name", ctypes.c_int, [pointer, text]),
         ("libbpf_set_print", pointer, [pointer]),
     ):
@@ -84,13 +85,16 @@ def load(stem: str, programs: tuple[Program, ...], maps: tuple[str, ...]) -> Loa
         code = ctypes.get_errno()
         raise NoData(Absence.UNSUPPORTED, f"libbpf cannot read {path}: {os.strerror(code)}")
     try:
-        result = lib.bpf_object__load(handle)
-        if result < 0:
-            raise _refused(stem, -result, programs)
         found = {
             one.name: lib.bpf_object__find_program_by_name(handle, one.name.encode())
             for one in programs
         }
+        for one in programs:
+            if one.attach and found[one.name]:
+                lib.bpf_program__set_expected_attach_type(found[one.name], one.attach)
+        result = lib.bpf_object__load(handle)
+        if result < 0:
+            raise _refused(stem, -result, programs)
         fds = {name: lib.bpf_object__find_map_fd_by_name(handle, name.encode()) for name in maps}
         if not all(found.values()) or min(fds.values()) < 0:
             raise NoData(Absence.UNSUPPORTED, f"{path} is of another version: build it again")

@@ -7,6 +7,7 @@ import time
 
 from sidecar.attach import start_probed
 from sidecar.collectors.wire import WireCollector
+from sidecar.collectors.wire.listening import Listening
 from sidecar.signals import End, Leg, NoData, RequestTiming
 
 _START = 10.0  # seconds for probed's socket
@@ -19,7 +20,7 @@ class Tap:
         self._seen: list[RequestTiming] = []
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._collector = WireCollector(start_probed("auto", 0), {port: Leg.DOWNSTREAM})
+        self._collector = WireCollector(start_probed("auto", 0), Listening({port: Leg.DOWNSTREAM}))
         self._open()
         self._thread = threading.Thread(target=self._listen, name="tap", daemon=True)
         self._thread.start()

@@ -24,7 +24,6 @@ from sidecar.config import (
     ConfigError,
     Settings,
     TargetSettings,
-    WireSettings,
     from_values,
 )
 from sidecar.privileges import Capability
@@ -129,7 +128,7 @@ def _tell_its_end(probed: subprocess.Popen[bytes], folder: Path) -> None:
 
 def with_probed(settings: Settings, loader: str) -> tuple[Settings, Callable[[], str] | None]:
     """As root, starts ``probed``; returns the settings to use and how to drop privileges then."""
-    probed = bool(settings.wire.ports) or _follows(settings)
+    probed = settings.wire.watches or _follows(settings)
     if os.geteuid() != 0:
         if probed and not settings.wire.socket.exists():
             log.warning("not root: the wire is not measured", remedy="run this with sudo")
@@ -138,7 +137,7 @@ def with_probed(settings: Settings, loader: str) -> tuple[Settings, Callable[[],
     if probed:
         peer = 0 if settings.kmsg.enabled else uid
         path = start_probed(loader, peer, settings.probes.enabled)
-        wire = WireSettings(socket=path, ports=settings.wire.ports)
+        wire = settings.wire.model_copy(update={"socket": path})
         settings = settings.model_copy(update={"wire": wire})
     return settings, drop_root(settings)
 
@@ -167,7 +166,7 @@ def _refuse_unknown_probes(settings: Settings) -> None:
 def require_something(settings: Settings) -> None:
     """Refuses a start that could never show anything, or not what was asked for."""
     _refuse_unknown_probes(settings)
-    watched = settings.wire.ports or settings.engines or settings.gateways
+    watched = settings.wire.watches or settings.engines or settings.gateways
     if not (watched or _follows(settings)):
         raise ConfigError(
             "nothing to watch: give --port of the service, --engine of its metrics, or a "

@@ -191,7 +191,10 @@ def test_a_taken_port_is_one_line_and_exit_2(tmp_path: Path) -> None:
         (["attach", "--engine", "nonsense"], "http://"),
         (["attach", "--port", "80", "--port", "80"], "given twice"),
         (["attach", "--engine", "http://127.0.0.1:1", "--interval", "0"], "interval_seconds"),
-        (["attach", "--port", "80", "--probe", "wirre"], "no such probe: 'wirre'; there are wire"),
+        (
+            ["attach", "--port", "80", "--probe", "wirre"],
+            "no such probe: 'wirre'; there are sched, wire, wire_tls",
+        ),
         (["attach", "--port", "80", "--probe", "a", "--probe", "a"], "a is given twice"),
     ],
 )

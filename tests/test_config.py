@@ -60,7 +60,7 @@ def test_the_longest_part_fits_its_frame(tmp_path: Path) -> None:
     ports = ", ".join(f"{{port: {port}}}" for port in range(1, frames.MAX_PORTS + 1))
     text = f"probes: {{processes: [{entries}]}}\nwire: {{ports: [{ports}]}}\n"
     (collector,) = wire.from_settings(load(written(tmp_path, text)))
-    watch = collector.watch
+    watch = collector.watch()
     assert frames.unpack_watch(frames.pack_watch(watch)) == watch
     assert len(watch.selectors) == targets.MAX_SELECTORS
 

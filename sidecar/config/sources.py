@@ -28,6 +28,19 @@ class WireSettings(Section):
         default=Path("/run/model-probe/probed.sock"), description="The Unix socket of `probed`."
     )
     ports: Annotated[tuple[WirePort, ...], Field(max_length=32)] = ()
+    listening: Literal["off", "downstream", "upstream"] = Field(
+        default="off",
+        description="Watch also every port on which somebody listens here, as this leg; but not "
+        "our own.",
+    )
+    not_ports: tuple[Port, ...] = Field(
+        default=(), description="Ports that `listening` leaves out, as one for administration."
+    )
+
+    @property
+    def watches(self) -> bool:
+        """Whether any port is to be watched."""
+        return bool(self.ports) or self.listening != "off"
 
 
 _MAX_SELECTOR_BYTES = 62  # what a frame to `probed` holds of one

@@ -9,6 +9,7 @@ from typing import TypeGuard
 from sidecar.addresses import split_address
 from sidecar.collectors.engine import INFO, EngineCollector
 from sidecar.collectors.wire import WireCollector
+from sidecar.collectors.wire.listening import Listening
 from sidecar.config import Settings
 from sidecar.doctor.check import Check, Outcome
 from sidecar.signals import NoData, Sample, Signal
@@ -37,7 +38,7 @@ def listen(settings: Settings) -> Iterable[Check]:
 def probed(settings: Settings) -> Iterable[Check]:
     """Whether a privileged process answers."""
     ports = {entry.port: entry.leg for entry in settings.wire.ports}
-    collector = WireCollector(settings.wire.socket, ports)
+    collector = WireCollector(settings.wire.socket, Listening(ports))
     try:
         collector.open()
         collector.collect(0.0)

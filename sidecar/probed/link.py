@@ -56,6 +56,15 @@ class Link:
         self._heard = time.monotonic()
         self._await_status(made)
 
+    def ask(self, watch: Watch) -> None:
+        """Watches something else; raises NoData when it cannot be said."""
+        if self._socket is None:
+            raise RuntimeError("ask before open")
+        try:
+            self._socket.send(frames.pack_watch(watch))
+        except OSError as error:
+            raise _unreachable(self._path, error) from error
+
     def close(self) -> None:
         """Leaves probed; it goes on for others."""
         made, self._socket = self._socket, None

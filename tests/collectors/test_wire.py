@@ -17,6 +17,7 @@ import pytest
 
 from sidecar.collectors import probe_status, wire
 from sidecar.collectors.wire import WireCollector, samples
+from sidecar.collectors.wire.listening import Listening
 from sidecar.config import Settings
 from sidecar.probed import frames, link
 from sidecar.probed.frames import Counters, OpenCount, Status, Watch
@@ -47,19 +48,20 @@ def record(port: int = 8080, end: int = 1) -> bytes:
 
 @contextmanager
 def probed(
-    tmp_path: Path, first: Status = WORKING
+    tmp_path: Path, first: Status = WORKING, listening: Listening | None = None
 ) -> Iterator[tuple[WireCollector, socket.socket]]:
     """A collector connected to a socket of the test, which has taken its WATCH frame."""
     path = tmp_path / "p.sock"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(path))
         listener.listen(1)
-        collector = WireCollector(path, PORTS)
+        wanted = listening or Listening(PORTS)
+        collector = WireCollector(path, wanted)
         peers: list[socket.socket] = []
 
         def accept() -> None:
             peer, _ = listener.accept()
-            assert frames.unpack_watch(peer.recv(frames.FRAME_BYTES)) == Watch(PORTS)
+            assert frames.unpack_watch(peer.recv(frames.FRAME_BYTES)) == Watch(wanted.ports())
             peer.send(frames.pack_status(first))
             peers.append(peer)
 
@@ -119,7 +121,7 @@ def test_counters_come_with_every_batch(tmp_path: Path) -> None:
 def test_absent_socket(tmp_path: Path) -> None:
     """No probed: not_found, with how to start it."""
     with pytest.raises(NoData, match="attach") as caught:
-        WireCollector(tmp_path / "none.sock", PORTS).open()
+        WireCollector(tmp_path / "none.sock", Listening(PORTS)).open()
     assert caught.value.absence is Absence.NOT_FOUND
 
 
@@ -129,7 +131,7 @@ def test_dead_socket(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(path))
     with pytest.raises(NoData) as caught:
-        WireCollector(path, PORTS).open()
+        WireCollector(path, Listening(PORTS)).open()
     assert caught.value.absence is Absence.REFUSED
 
 
@@ -229,7 +231,7 @@ def test_a_stopped_probed_stays_stopped(tmp_path: Path, monkeypatch: pytest.Monk
     path = tmp_path / "p.sock"
     status = frames.pack_status(WORKING).hex()
     with subprocess.Popen([sys.executable, "-c", _SERVER, str(path), status]) as process:
-        collector = WireCollector(path, PORTS)
+        collector = WireCollector(path, Listening(PORTS))
         wait_for(lambda: _opens(collector))
         with pytest.raises(NoData, match=str(process.pid)) as caught:
             wait_for(lambda: collector.collect(0.0) is None)
@@ -259,10 +261,28 @@ def test_processes_are_asked_for() -> None:
     processes = [{"command": "vllm"}, {"cgroup": "pod7"}, {"pid": 23}, {"port": 8009}]
     settings = Settings.model_validate({"probes": {"processes": processes}})
     (collector,) = wire.from_settings(settings)
-    assert collector.watch.selectors == (
+    assert collector.watch().selectors == (
         Selector(By.COMMAND, "vllm"),
         Selector(By.CGROUP, "pod7"),
         Selector(By.PID, "23"),
         Selector(By.PORT, "8009"),
     )
     assert wire.from_settings(Settings()) == []
+
+
+def test_ports_that_are_found_are_asked_for(tmp_path: Path) -> None:
+    """When other ports are listened on, probed hears of it over the same connection."""
+    found = [{80: Leg.DOWNSTREAM}]
+
+    class Found(Listening):
+        """Ports that the test sets."""
+
+        def ports(self) -> dict[int, Leg]:
+            """They."""
+            return found[0]
+
+    with probed(tmp_path, listening=Found({})) as (collector, peer):
+        found[0] = {81: Leg.UPSTREAM}
+        peer.send(frames.pack_status(WORKING))
+        list(collector.collect(0.0))
+        assert frames.unpack_watch(peer.recv(frames.FRAME_BYTES)) == Watch(found[0])

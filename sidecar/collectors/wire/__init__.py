@@ -10,10 +10,12 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from sidecar.addresses import split_address
 from sidecar.collectors import probe_status
 from sidecar.collectors.chosen import selectors
 from sidecar.collectors.probe_status import Covered
 from sidecar.collectors.wire import samples
+from sidecar.collectors.wire.listening import Listening
 from sidecar.config import Settings
 from sidecar.probed import frames
 from sidecar.probed.frames import FrameType, Watch
@@ -29,11 +31,14 @@ _CLOCK_STEP_SECONDS = 0.5
 
 def from_settings(settings: Settings) -> Iterable[WireCollector]:
     """One collector when ports or processes are to be watched, none otherwise."""
-    ports = {entry.port: entry.leg for entry in settings.wire.ports}
-    chosen = selectors(settings)
-    if not ports and not chosen:
+    wire, chosen = settings.wire, selectors(settings)
+    if not wire.watches and not chosen:
         return []
-    return [WireCollector(settings.wire.socket, ports, chosen)]
+    ports = {entry.port: entry.leg for entry in wire.ports}
+    _, own = split_address(settings.export.listen)
+    leg = None if wire.listening == "off" else Leg(wire.listening)
+    listening = Listening(ports, leg, (own, *wire.not_ports))
+    return [WireCollector(wire.socket, listening, chosen)]
 
 
 class WireCollector:
@@ -48,12 +53,12 @@ class WireCollector:
     def __init__(
         self,
         path: Path,
-        ports: dict[int, Leg],
+        listening: Listening,
         chosen: tuple[Selector, ...] = (),
         proc: Path = Path("/proc"),
     ) -> None:
-        self._ports, self._link = ports, Link(path, proc)
-        self.watch = Watch(ports, chosen)
+        self._listening, self._chosen, self._link = listening, chosen, Link(path, proc)
+        self._ports: dict[int, Leg] = {}
         self._offset = 0.0  # Unix time minus CLOCK_MONOTONIC, the kernel program's clock
         self._bad = 0
         self._tcp: dict[int, tuple[Signal, ...]] = {}
@@ -63,11 +68,13 @@ class WireCollector:
         """Connects and asks for the ports; raises NoData until ``probed`` answers."""
         self._tcp.clear()
         self._covered.clear()
-        self._link.open(self.watch)
+        self._link.open(self.watch())
 
     def collect(self, now: float) -> Iterable[Signal]:
         """The requests since the last call and the taps' counters; waits up to 0.25 s."""
         self._keep_time(now)
+        if self._ports != self._listening.ports():
+            self._link.ask(self.watch())
         signals: list[Signal] = [*self._requests(self._link.read())]
         statuses = [s for s in self._link.statuses.values() if s.probe in TAPS]
         missing = [absent(status) for status in statuses]
@@ -78,6 +85,7 @@ class WireCollector:
         signals.extend(samples.opened(statuses, self._ports))
         signals.extend(one for counts in self._tcp.values() for one in counts)
         signals.extend(self._covered.signals())
+        signals.extend(self._listening.coverage())
         bad = self._link.bad_frames + self._bad
         signals.append(Sample(samples.BAD_FRAMES.name, float(bad)))
         return signals
@@ -85,6 +93,12 @@ class WireCollector:
     def close(self) -> None:
         """Leaves probed; it goes on for others."""
         self._link.close()
+
+    def watch(self) -> Watch:
+        """What is asked for now."""
+        self._ports = self._listening.ports()
+        self._tcp = {port: counts for port, counts in self._tcp.items() if port in self._ports}
+        return Watch(self._ports, self._chosen)
 
     def _keep_time(self, now: float) -> None:
         """Unix time minus the kernel program's clock, kept while it holds, so that the reports of

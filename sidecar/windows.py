@@ -44,6 +44,7 @@ class LegWindow:
     open_requests: int | None
     oldest_open_seconds: float | None
     cancelled: int = 0
+    encoded: int = 0  # streams that are compressed: their events cannot be read
 
 
 def failed(timing: RequestTiming) -> bool:
@@ -69,6 +70,7 @@ class Slot:
     failed: int = 0
     cancelled: int = 0
     streams: int = 0  # that the tap can read: what makes a rate of token events mean anything
+    encoded: int = 0
     token_events: int = 0
     ttft: list[float] = field(default_factory=list)
     gaps: Counter[int] = field(default_factory=Counter)
@@ -80,6 +82,7 @@ class Slot:
         self.failed += failed(timing)
         self.cancelled += timing.end is End.CLIENT_GONE
         self.streams += timing.streamed and not timing.encoded
+        self.encoded += timing.streamed and timing.encoded
         if timing.ttft_seconds is not None and len(self.ttft) < _SLOT_VALUES:
             self.ttft.append(timing.ttft_seconds)
         for bucket, count in timing.gaps:
@@ -107,6 +110,7 @@ def summarise(
         requests=sum(slot.requests for slot in slots),
         failed=sum(slot.failed for slot in slots),
         cancelled=sum(slot.cancelled for slot in slots),
+        encoded=sum(slot.encoded for slot in slots),
         ttft_p50=quantile(ttft, 0.5),
         ttft_p99=quantile(ttft, 0.99),
         itl_p50=_within(gaps.quantile(merged.items(), 0.5), largest),

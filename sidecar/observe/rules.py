@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from sidecar.observe import (
+    blind,
     capacity,
     engines,
     gateway,
@@ -26,6 +27,7 @@ RULES: tuple[Callable[[Snapshot], Iterator[Observation]], ...] = (
     sockets.observe,
     capacity.observe,
     scheduling.observe,
+    blind.observe,
     wire.observe,
     gateway.observe,
     engines.observe,

@@ -7,7 +7,7 @@ encoded elsewhere. At most the open slot is lost with the process.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -106,22 +106,29 @@ class Recorder:
             self._put(("duration", leg, server), OVER, both)
         elif timing.end is End.COMPLETE:
             self._put(("duration", leg, server), cell(timing.seconds), both)
-        for bucket, count in timing.gaps:
-            self._put(("itl", leg, server), _GAP_CELLS[bucket], 0, count)
+        if timing.gaps:
+            self._put_all(("itl", leg, server), 0, [(_GAP_CELLS[b], n) for b, n in timing.gaps])
 
-    def _put(self, key: Key, where: int, kind: int, times: int = 1) -> None:
+    def _put(self, key: Key, where: int, kind: int) -> None:
+        self._put_all(key, kind, ((where, 1),))
+
+    def _put_all(self, key: Key, kind: int, cells: Sequence[tuple[int, int]]) -> None:
+        """Counts durations of one request: how many by cell. It has dozens of gaps."""
+        times = sum(count for _, count in cells)
         place = key if key in self._open else self._place(key)
         self.folded += times if place is not key else 0
         into = self._open.get(place)
         if into is None:
             into = self._open[place] = _Open()
-        into.record.hist.counts[where] += times
-        step = step_of(where)
-        into.record.strata[kind][step] += times
-        into.block[step] += times
+        hist, steps, block = into.record.hist.counts, into.record.strata[kind], into.block
+        for where, count in cells:
+            step = step_of(where)
+            hist[where] += count
+            steps[step] += count
+            block[step] += count
         seen = self._watched.get(place)
         if seen is not None:
-            above = times if where > seen.threshold else 0
+            above = sum(count for where, count in cells if where > seen.threshold)
             self._watched[place] = Exceedances(
                 seen.threshold, seen.n + times, seen.exceeding + above
             )

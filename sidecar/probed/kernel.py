@@ -46,14 +46,20 @@ def possible_cpus(text: str) -> int:
     return int(text.strip().split(",")[-1].split("-")[-1]) + 1
 
 
-def bind_all_devices(packet_socket: int, protocol: int) -> None:
-    """bind(2) of an AF_PACKET socket to no single device, which Python's own bind cannot say:
-    it looks the empty name up. See packet(7), ``struct sockaddr_ll``. Raises OSError.
+def bind_device(packet_socket: int, protocol: int, index: int) -> None:
+    """bind(2) of an AF_PACKET socket to a device by its index, or with 0 to all of them, which
+    Python's own bind cannot: it looks a name up. See packet(7), ``struct sockaddr_ll``. Raises
+    OSError.
     """
-    address = struct.pack("=HHiHBB8x", socket.AF_PACKET, socket.htons(protocol), 0, 0, 0, 0)
+    address = struct.pack("=HHiHBB8x", socket.AF_PACKET, socket.htons(protocol), index, 0, 0, 0)
     if _libc.bind(packet_socket, address, len(address)) < 0:
         code = ctypes.get_errno()
-        raise OSError(code, f"bind: {os.strerror(code)}")
+        raise OSError(code, os.strerror(code))
+
+
+def bind_all_devices(packet_socket: int, protocol: int) -> None:
+    """The same to no single device. Raises OSError."""
+    bind_device(packet_socket, protocol, 0)
 
 
 class Map:

@@ -56,7 +56,7 @@ class Probe(Protocol):
 
     @property
     def because(self) -> str:
-        """Why not the loader before that one; empty when it was the first choice."""
+        """Why not the loader before that one, and what else is unusual; empty when nothing is."""
 
     @property
     def keeps(self) -> frozenset[Capability]:

@@ -45,10 +45,12 @@ _LOOP: dict[str, tuple[int | None, int | None]] = {
 }  # fmt: skip
 _OPENAT, _OPEN, _SOCKET, _BPF, _IOCTL = (257, 56), (2, None), (41, 198), (321, 280), (16, 29)
 _ATTACHING = {"perf_event_open": (298, 241)}
-_ENTERING = {"setns": (308, 268), "bind": (49, 200)}
+_ENTERING = {"setns": (308, 268)}
+_BIND, _PACKET_ADDRESS = (49, 200), (20,)  # sizeof(struct sockaddr_ll): a spare socket to a device
 _READ_MAPS = (1, 2, 3, 15, 24)  # BPF_MAP_{LOOKUP,UPDATE,DELETE}_ELEM, OBJ_GET_INFO, LOOKUP_BATCH
 _ATTACH = (17, 28)  # BPF_RAW_TRACEPOINT_OPEN, BPF_LINK_CREATE
 _BLOCKING = (0x5421, 0x5451)  # FIONBIO, FIOCLEX
+_DEVICES = (0x8933,)  # SIOCGIFINDEX
 _PERF = (0x2400, 0x2401, 0x40042408)  # PERF_EVENT_IOC_ENABLE, _DISABLE, _SET_BPF
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -124,7 +126,8 @@ def loop_only(machine: str, keeps: frozenset[Capability]) -> list[_Code]:
         if (number := numbers[column]) is not None:
             code += _allow(number)
     code += _allow_values(_BPF[column], 0, _READ_MAPS + (_ATTACH if following else ()))
-    code += _allow_values(_IOCTL[column], 1, _BLOCKING + (_PERF if following else ()))
+    code += _allow_values(_BIND[column], 2, _PACKET_ADDRESS)
+    code += _allow_values(_IOCTL[column], 1, _BLOCKING + _DEVICES + (_PERF if following else ()))
     code += _allow_without(_OPENAT[column], 2, _WRITES)
     if (old := _OPEN[column]) is not None:
         code += _allow_without(old, 1, _WRITES)

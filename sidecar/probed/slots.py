@@ -108,7 +108,7 @@ class Slot:
         counted = {**probe.counters(), "frames_dropped": dropped}
         opened = probe.opened(ports)
         note = f"{probe.loader}, loaded in {self._load_seconds:.2g} s"
-        note += f", because {probe.because}" if probe.because else ""
+        note += f"; {probe.because}" if probe.because else ""
         return frames.Status(self.name, probe.loader, "", frames.Counters(**counted), note, opened)
 
     def close(self) -> None:

@@ -6,6 +6,9 @@
  */
 #include "wire_tcp.h"
 
+#define HOST 0     /* skb->pkt_type, linux/if_packet.h */
+#define LOOPBACK 1 /* LOOPBACK_IFINDEX of every network namespace, net/flow.h */
+
 /* What one packet has brought is entered once the whole of it was read. */
 static __always_inline void conclude(struct run *run)
 {
@@ -49,6 +52,14 @@ static __always_inline int find(struct run *run)
 	return !is_copy(run) && take(run) && run->conn;
 }
 
+/* On lo each packet passes twice. On its way out it is in order; on its way in those that a sender
+ * gave to the queues of two CPUs overtake each other. So PACKET_IGNORE_OUTGOING, which leaves out
+ * the wrong half, is of no use. */
+static __always_inline int second_pass(struct __sk_buff *skb)
+{
+	return skb->ifindex == LOOPBACK && skb->pkt_type == HOST;
+}
+
 PROBE("socket")
 int wire(struct __sk_buff *skb)
 {
@@ -56,7 +67,7 @@ int wire(struct __sk_buff *skb)
 	struct work *work = LOOKUP(works, &zero);
 	struct run run = {.skb = skb, .work = work};
 
-	if (!work || !read_segment(skb, work))
+	if (second_pass(skb) || !work || !read_segment(skb, work))
 		return 0;
 	count(PACKETS, 1);
 	if (work->offset >= work->end && !(work->tcp_flags & (FIN | SYN | RST)) && work->window)

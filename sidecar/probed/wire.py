@@ -1,14 +1,13 @@
 """The user side of the wire tap (``wire.bpf.c``): attaches it, says which ports to watch, drains
 finished requests and sweeps the table for long ones.
 
-The tap is an AF_PACKET socket of this network namespace whose filter returns 0: the socket never
-receives a byte, and closing it ends the tap. Nothing is pinned.
+The tap is the filter of AF_PACKET sockets of this network namespace, see devices.py. It returns 0:
+they never receive a byte, and closing them ends the tap. Nothing is pinned.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 from sidecar.probed import loaders
+from sidecar.probed.devices import Devices
 from sidecar.probed.frames import COUNTER_NAMES, KERNEL_COUNTERS
-from sidecar.probed.kernel import Map, Ring, bind_all_devices, possible_cpus
+from sidecar.probed.kernel import Map, Ring, possible_cpus
 from sidecar.probed.loaders import Kind, Loaded, Program
 from sidecar.probed.tcp_counts import TcpCounts, from_kernel
 from sidecar.probed.wire_table import Sweep, Table
@@ -26,33 +26,19 @@ from sidecar.signals import Absence, End, NoData
 PROGRAMS = (Program("wire", Kind.SOCKET_FILTER),)
 MAPS = ("ports", "conns", "tallies", "records", "secrets", "healths")
 SECRET_BYTES = 132 * 8  # struct secret
-_ETH_P_ALL = 3
-_SO_ATTACH_BPF = 50
 _ZERO = b"\0\0\0\0"
 _FOLDED = COUNTER_NAMES.index("folded")
 
 
-def _tap(program: int) -> socket.socket:
-    """The packet socket. It is bound last, so that no packet comes before the filter."""
-    try:
-        tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
-    except PermissionError as error:
-        raise NoData(
-            Absence.NO_PERMISSION,
-            "no packet socket: give the process CAP_NET_RAW "
-            "(container: securityContext.capabilities.add; by hand: run as root)",
-        ) from error
-    try:
-        tap.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_BPF, program)
-        bind_all_devices(tap.fileno(), _ETH_P_ALL)
-    except OSError as error:
-        tap.close()
-        raise NoData(Absence.UNSUPPORTED, f"the tap cannot be attached: {error}") from error
-    return tap
+class Place(Protocol):
+    """Where the program is put, and what that says of itself."""
 
+    @property
+    def reason(self) -> str:
+        """What is unusual about it; empty when nothing is."""
 
-class Tap(Protocol):
-    """What holds the program in its place."""
+    def follow(self) -> None:
+        """Looks whether there is more to be put in place."""
 
     def close(self) -> None:
         """Takes it out."""
@@ -64,12 +50,12 @@ class Source:
 
     stem: str
     programs: tuple[Program, ...]
-    attach: Callable[[Loaded], Tap]
+    attach: Callable[[Loaded], Place]
     more: tuple[str, ...] = ()
 
 
-def _on_packets(loaded: Loaded) -> Tap:
-    return _tap(loaded.programs["wire"])
+def _on_packets(loaded: Loaded) -> Devices:
+    return Devices(loaded.programs["wire"])
 
 
 PACKETS = Source("wire", PROGRAMS, _on_packets)
@@ -91,21 +77,26 @@ class WireProbe:
     ) -> None:
         maps = MAPS + source.more
         self._loaded = loaded = loaders.load(loader, source.stem, source.programs, maps)
-        self.loader, self.because = loaded.loader, loaded.because
+        self.loader = loaded.loader
         try:
             Map(loaded.maps["secrets"]).update(_ZERO, secret or os.urandom(SECRET_BYTES))
-            self.tap = source.attach(loaded)
             self._ports, self._conns = Map(loaded.maps["ports"]), Map(loaded.maps["conns"])
             self._healths, self._table = Map(loaded.maps["healths"]), Table(self._conns)
             self._tallies = Map(loaded.maps["tallies"], possible_cpus(cpus.read_text()))
             records = loaded.maps["records"]
             self._ring = Ring(records, Map(records).max_entries)
+            self.place = source.attach(loaded)  # last: from here on packets are read
         except (NoData, OSError) as error:
             loaded.close()
             if isinstance(error, NoData):
                 raise
             raise NoData(Absence.UNSUPPORTED, f"the tap cannot be set up: {error}") from error
         self._watched: frozenset[int] = frozenset()
+
+    @property
+    def because(self) -> str:
+        """Why not the loader before that one, and what is unusual about its place."""
+        return "; ".join(filter(None, (self._loaded.because, self.place.reason)))
 
     @property
     def program(self) -> int:
@@ -138,7 +129,8 @@ class WireProbe:
         return tuple(sums)
 
     def sweep(self, now_ns: int, idle_ns: int, limit: int) -> Sweep:
-        """See :meth:`sidecar.probed.wire_table.Table.sweep`."""
+        """See :meth:`sidecar.probed.wire_table.Table.sweep`. Devices that came are taken up."""
+        self.place.follow()
         return self._table.sweep(now_ns, idle_ns, limit)
 
     def tcp(self) -> dict[int, TcpCounts]:
@@ -152,6 +144,6 @@ class WireProbe:
 
     def close(self) -> None:
         """Ends the tap: the kernel frees the program and its maps with the descriptors."""
-        self.tap.close()
+        self.place.close()
         self._ring.close()
         self._loaded.close()

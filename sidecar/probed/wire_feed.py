@@ -32,7 +32,7 @@ class Tap(Protocol):
 
     @property
     def because(self) -> str:
-        """Why not the loader before that one."""
+        """Why not the loader before that one, and what is unusual about its sockets."""
 
     def watch(self, ports: Iterable[int]) -> None:
         """Sets the watched server ports."""
@@ -69,7 +69,7 @@ class WireFeed:
 
     @property
     def because(self) -> str:
-        """Why not the loader before that one."""
+        """Why not the loader before that one, and what is unusual about its sockets."""
         return self._tap.because
 
     def watch(self, watched: Watched) -> None:

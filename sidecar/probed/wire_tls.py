@@ -52,6 +52,11 @@ class Sessions:
                     self.sessions.delete(key)
         return found
 
+    reason = ""
+
+    def follow(self) -> None:
+        """Processes are followed by their own clock."""
+
     def close(self) -> None:
         """The maps end with the descriptors that loading gave."""
 

@@ -183,11 +183,17 @@ def be_client(path: Path, requests: int, total: int) -> None:
         while client.status().counters.requests < total:
             continue
         _say(f"requests {client.status().counters.requests}")  # a second later: no more came
-        _say(f"taps {len(Path('/proc/self/net/packet').read_text().splitlines()) - 1}")
+        _say(f"taps of lo {_devices_of_taps().count('1')}")
         client.socket.close()
-        until(lambda: len(Path("/proc/self/net/packet").read_text().splitlines()) == 1)
+        until(lambda: not _devices_of_taps())
         _tell("taps 0")
         sys.stdin.read()
+
+
+def _devices_of_taps() -> list[str]:
+    """The index of the device of each packet socket of our namespace; 0 for spare ones."""
+    rows = Path("/proc/self/net/packet").read_text().splitlines()[1:]
+    return [row.split()[4] for row in rows]
 
 
 def _say(line: str) -> None:
@@ -252,7 +258,7 @@ def test_each_client_has_its_own_namespace(tmp_path: Path) -> None:
             found = [_line(client) for client in clients]  # of one tap for two of them
             assert found == ["requests 32", "requests 17", "requests 32"]
             _next_of(clients)
-            assert [_line(client) for client in clients] == ["taps 1"] * 3
+            assert [_line(client) for client in clients] == ["taps of lo 1"] * 3
             _next_of((one, beside))
             assert (_line(one), _line(beside)) == ("taps 0", "taps 0")
         home = Sidecar(path)

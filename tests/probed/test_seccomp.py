@@ -37,6 +37,7 @@ CALLS = {
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "kill": (62, 129),
     "process_vm_readv": (310, 270), "pidfd_getfd": (438, 438), "sendto": (44, 206),
     "mount": (165, 40), "init_module": (175, 105), "capset": (126, 91), "read": (0, 63),
+    "bind": (49, 200),
 }  # fmt: skip
 supported = pytest.mark.skipif(
     platform.machine() not in ARCH, reason=f"{platform.machine()} has no filter"
@@ -97,6 +98,17 @@ def test_bpf_by_command(machine: str, keeps: frozenset[Capability]) -> None:
     code = seccomp.loop_only(machine, keeps)
     passing = {command for command in range(40) if allowed(machine, code, "bpf", command)}
     assert passing == {1, 2, 3, 15, 24} | ({17, 28} if keeps else set())
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_devices_are_followed(machine: str) -> None:
+    """A socket that is there can be bound to a device, with an address of a packet socket's length,
+    and a device's index can be asked; nothing of it is changed.
+    """
+    code = seccomp.loop_only(machine, NONE)
+    assert [n for n in range(129) if allowed(machine, code, "bind", 0, 0, n)] == [20]
+    asked = {what for what in range(0x8900, 0x8A00) if allowed(machine, code, "ioctl", 0, what)}
+    assert asked == {0x8933}  # SIOCGIFINDEX
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -103,7 +103,7 @@ def test_status_of_a_working_probe() -> None:
     counters = frames.Counters(packets=1009, frames_dropped=13)
     status = world.status()
     assert (status.loader, status.absence, status.counters) == ("fake", "", counters)
-    assert status.reason == "fake, loaded in 0 s, because first: no library"
+    assert status.reason == "fake, loaded in 0 s; first: no library"
 
 
 @pytest.mark.parametrize("step", ["counters", "opened"])

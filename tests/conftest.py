@@ -1,6 +1,7 @@
 """What holds for every test: nothing is judged by how long it took on a machine that others use."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ from hypothesis import settings
 if not os.environ.get("CI"):  # there Hypothesis loads its own `ci` profile: no deadline, no chance
     settings.register_profile("patient", deadline=None)
     settings.load_profile("patient")
+
+# A shell's background job ignores SIGINT, and so would every process that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

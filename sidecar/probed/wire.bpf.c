@@ -23,21 +23,13 @@ static __always_inline void conclude(struct run *run)
 
 #include "wire_scan.h"
 
-/* Finds the packet's connection, or begins one, and takes its lock. 0 when there is none. */
+/* Takes the lock of the packet's connection, or begins one. 0 when there is none. */
 static __always_inline int find(struct run *run)
 {
 	struct work *work = run->work;
 
-	run->conn = LOOKUP(conns, &work->key);
-	if (run->conn) {
-		window_closes(run);
-		if (is_copy(run)) {
-			sent_again(run, flow_of(run), 1);
-			return 0;
-		}
-		if (!take(run))
-			return 0;
-	}
+	if (run->conn && !take(run))
+		return 0;
 	if ((work->tcp_flags & SYN) && !shake_hands(run))
 		return 0;
 	if (run->conn)
@@ -49,7 +41,7 @@ static __always_inline int find(struct run *run)
 	run->conn = adopt(run->skb, work);
 	if (!run->conn || work->held)
 		return run->conn != 0;
-	return !is_copy(run) && take(run) && run->conn;
+	return !is_copy(run->conn, work) && take(run) && run->conn;
 }
 
 /* On lo each packet passes twice. On its way out it is in order; on its way in those that a sender
@@ -60,31 +52,52 @@ static __always_inline int second_pass(struct __sk_buff *skb)
 	return skb->ifindex == LOOPBACK && skb->pkt_type == HOST;
 }
 
+/* A segment that brings something. Of its own so that one that does not is done before `run` is on
+ * the stack. */
+SUBPROGRAM void follow(struct __sk_buff *skb, struct work *work, struct conn *conn)
+{
+	struct run run = {.skb = skb, .work = work, .conn = conn};
+
+	work->now = bpf_ktime_get_ns();
+	if (conn && is_copy(conn, work)) {
+		sent_again(&run, flow_of(&run), 1);
+		return;
+	}
+	work->verdict = GO_ON;
+	work->loaded = 0; /* the block is of an earlier packet */
+	work->gone = 0;
+	if (!find(&run))
+		return;
+	if (is_copy(run.conn, work) || far_off(&run)) {
+		leave(&run);
+		return;
+	}
+	if (work->offset < work->end && in_sequence(&run))
+		walk(&run);
+	conclude(&run);
+}
+
 PROBE("socket")
 int wire(struct __sk_buff *skb)
 {
-	__u32 zero = 0;
-	struct work *work = LOOKUP(works, &zero);
-	struct run run = {.skb = skb, .work = work};
+	struct work *work = LOOKUP(works, &SOLE);
+	struct conn *conn;
 
 	if (second_pass(skb) || !work || !read_segment(skb, work))
 		return 0;
 	count(PACKETS, 1);
 	if (work->offset >= work->end && !(work->tcp_flags & (FIN | SYN | RST)) && work->window)
 		return 0;
-	work->now = bpf_ktime_get_ns();
-	work->verdict = GO_ON;
 	work->start = work->offset;
-	work->loaded = 0; /* the block is of an earlier packet */
-	work->gone = 0;
-	if (!find(&run))
-		return 0;
-	if (is_copy(&run) || far_off(&run)) {
-		leave(&run);
-		return 0;
+	conn = LOOKUP(conns, &work->key);
+	if (conn) {
+		window_closes(conn, work);
+		if (is_copy(conn, work) && seen_elsewhere(skb, conn, work))
+			return 0;
+		work->tried = 0;
+		if (usual(skb, work, conn))
+			return 0;
 	}
-	if (work->offset < work->end && in_sequence(&run))
-		walk(&run);
-	conclude(&run);
+	follow(skb, work, conn);
 	return 0;
 }

@@ -73,8 +73,7 @@ static __always_inline __u64 hash_piece(struct run *run, __u64 most)
 {
 	struct work *work = run->work;
 	struct digest *digest = &run->conn->digest;
-	__u32 zero = 0;
-	struct secret *secret = LOOKUP(secrets, &zero);
+	struct secret *secret = LOOKUP(secrets, &SOLE);
 	__u64 place = RELOADED(digest->at) & (PIECE - 1), size = PIECE - place;
 
 	if (size > most)

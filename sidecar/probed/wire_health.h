@@ -97,6 +97,16 @@ SUBPROGRAM void bare_reset(struct work *work)
 }
 
 
+/* Whether the bytes of a direction are seen first at another device, or at the other side of lo. */
+static __always_inline int seen_elsewhere(struct __sk_buff *skb, struct conn *conn,
+                                          struct work *work)
+{
+	__u32 asked = RELOADED(conn->flows[REQUEST].sight); /* both: see is_copy */
+	__u32 answered = RELOADED(conn->flows[RESPONSE].sight);
+
+	return sight_of(skb) != (work->direction == REQUEST ? asked : answered);
+}
+
 /* Bytes that are behind what was expected: sent again, unless they were overtaken on the way, or ask
  * for a sign of life, which repeats the last byte (RFC 9293, 3.8.4) as a probe of a window may. */
 static __always_inline void sent_again(struct run *run, struct flow *flow, int all)
@@ -132,10 +142,8 @@ static __always_inline void new_bytes(struct run *run, struct flow *flow, __s32 
 }
 
 /* The sender takes no more for now. Said again it is the same, until new bytes come for it. */
-static __always_inline void window_closes(struct run *run)
+static __always_inline void window_closes(struct conn *conn, struct work *work)
 {
-	struct work *work = run->work;
-	struct conn *conn = run->conn;
 	struct flow *asked = &conn->flows[REQUEST], *answers = &conn->flows[RESPONSE];
 
 	if (work->window || work->tcp_flags & (SYN | RST))

@@ -13,7 +13,7 @@
 
 enum json {
 	BETWEEN, AFTER_COLON, TEXT_FIRST, ERROR_FIRST, ERROR_OBJECT, STRING, TYPE_STRING, ID_STRING,
-	ESCAPE
+	TEXT_STRING, ESCAPE, TEXT_ESCAPE
 };
 
 #define MIX(hash, byte) ((hash) * 31 + (byte))
@@ -156,7 +156,14 @@ static __always_inline __u8 value_begins(struct conn *conn, __u8 byte)
 	return TYPE_STRING;
 }
 
-static __always_inline void string_byte(struct conn *conn, __u8 byte)
+/* Nothing behind a text depends on what it said: wire_fast.h passes over it. */
+static __always_inline void text_ends(struct sse *sse, __u32 at)
+{
+	sse->hash = 0;
+	sse->text_end = at;
+}
+
+static __always_inline void string_byte(struct conn *conn, __u8 byte, __u32 at)
 {
 	struct sse *sse = &conn->sse;
 
@@ -165,9 +172,11 @@ static __always_inline void string_byte(struct conn *conn, __u8 byte)
 			type_told(conn);
 		else if (sse->json == ID_STRING)
 			id_ends(conn);
+		else if (sse->json == TEXT_STRING)
+			text_ends(sse, at);
 		sse->json = BETWEEN;
 	} else if (byte == '\\') {
-		sse->json = ESCAPE;
+		sse->json = sse->json == TEXT_STRING ? TEXT_ESCAPE : ESCAPE;
 	} else {
 		sse->hash = MIX(sse->hash, byte);
 		if (sse->json == TYPE_STRING)
@@ -178,7 +187,7 @@ static __always_inline void string_byte(struct conn *conn, __u8 byte)
 }
 
 /* The first byte of a text's or an error's string: empty when it is the quote. */
-static __always_inline void first_of_string(struct conn *conn, __u8 byte)
+static __always_inline void first_of_string(struct conn *conn, __u8 byte, __u32 at)
 {
 	struct sse *sse = &conn->sse;
 
@@ -188,11 +197,13 @@ static __always_inline void first_of_string(struct conn *conn, __u8 byte)
 	}
 	if (sse->json == ERROR_FIRST) {
 		error_found(conn);
-	} else {
-		conn->tokens++;
-		sse->told = 1;
+		sse->json = byte == '\\' ? ESCAPE : STRING;
+		return;
 	}
-	sse->json = byte == '\\' ? ESCAPE : STRING;
+	conn->tokens++;
+	sse->told = 1;
+	sse->text_at = at;
+	sse->json = byte == '\\' ? TEXT_ESCAPE : TEXT_STRING;
 }
 
 /* Outside of strings. */
@@ -211,22 +222,23 @@ static __always_inline void between_byte(struct sse *sse, __u8 byte)
 	}
 }
 
-static __always_inline void json_byte(struct conn *conn, __u8 byte)
+/* A byte at the place `at` of the block: only places of one block are compared. */
+static __always_inline void json_byte(struct conn *conn, __u8 byte, __u32 at)
 {
 	struct sse *sse = &conn->sse;
 	__u8 state = sse->json;
 
 	if (state >= STRING && state < ESCAPE) {
-		string_byte(conn, byte);
+		string_byte(conn, byte, at);
 	} else if (state == BETWEEN) {
 		between_byte(sse, byte);
 	} else if (state == AFTER_COLON) {
 		sse->json = value_begins(conn, byte);
-	} else if (state == ESCAPE) {
+	} else if (state >= ESCAPE) {
 		sse->hash = MIX(sse->hash, '\\');
-		sse->json = STRING;
+		sse->json = state == ESCAPE ? STRING : TEXT_STRING;
 	} else if (state != ERROR_OBJECT) {
-		first_of_string(conn, byte);
+		first_of_string(conn, byte, at);
 	} else if (byte != ' ' && byte != '\t') {
 		if (byte != '}' && byte != ']')
 			error_found(conn);

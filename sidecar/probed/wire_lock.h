@@ -9,6 +9,8 @@
 
 #include "wire_walk.h"
 
+#define STRIDE_BYTES 64
+
 static __always_inline int same_key(struct key *a, struct key *b)
 {
 	__u32 *x = (__u32 *)a, *y = (__u32 *)b, differs = 0;
@@ -59,13 +61,18 @@ static __always_inline void unlock(struct conn *conn)
 
 #define SPINS (1 << 17) /* about a millisecond, as long as the longest packet takes to read */
 
+static __always_inline int try_lock(struct conn *conn)
+{
+	return !RELOADED(conn->lock) && !__sync_val_compare_and_swap(&conn->lock, 0, 1);
+}
+
 static long spin_step(__u32 i, void *context)
 {
 	struct run *run = context;
 
 	if (RELOADED(run->conn->gone))
 		return 1;
-	if (RELOADED(run->conn->lock) || __sync_val_compare_and_swap(&run->conn->lock, 0, 1))
+	if (!try_lock(run->conn))
 		return 0;
 	run->work->held = 1;
 	return 1;
@@ -73,7 +80,8 @@ static long spin_step(__u32 i, void *context)
 
 static __always_inline void spin(struct run *run)
 {
-	bpf_loop(SPINS, spin_step, run, 0);
+	if (!spin_step(0, run)) /* nearly always free */
+		bpf_loop(SPINS, spin_step, run, 0);
 }
 
 static __always_inline void unlock(struct conn *conn)
@@ -105,26 +113,38 @@ static __always_inline int take(struct run *run)
 	return 1;
 }
 
+/* As much of the block as was written, in strides. */
+static __always_inline void wipe_block(struct work *work)
+{
+	__u32 dirty = work->dirty;
+
+#pragma unroll
+	for (int i = 0; i < BLOCK / STRIDE_BYTES; i++) {
+		if (dirty <= i * STRIDE_BYTES)
+			break;
+		__builtin_memset(work->block + i * STRIDE_BYTES, 0, STRIDE_BYTES);
+	}
+	work->dirty = 0;
+}
+
 /* The end of a packet, of which nothing is left behind. Memory of a connection that we gave up may be
  * another's: hands off. */
 static __always_inline void leave(struct run *run)
 {
 	struct work *work = run->work;
 
-	if (work->loaded)
-		__builtin_memset(work->block, 0, sizeof(work->block));
+	wipe_block(work);
 	if (!work->gone)
 		unlock(run->conn);
 }
 
 /* Whether all of the segment was seen before. Asked without the lock: next only grows. */
-static __always_inline int is_copy(struct run *run)
+static __always_inline int is_copy(struct conn *conn, struct work *work)
 {
-	struct work *work = run->work;
 	__u32 span = work->end - work->offset + (work->tcp_flags & FIN);
 	/* Both are read: a choice of address is arithmetic that needs CAP_PERFMON here. */
-	__u32 asked = RELOADED(run->conn->flows[REQUEST].next);
-	__u32 answered = RELOADED(run->conn->flows[RESPONSE].next);
+	__u32 asked = RELOADED(conn->flows[REQUEST].next);
+	__u32 answered = RELOADED(conn->flows[RESPONSE].next);
 	__s32 ahead = work->seq + span - (work->direction == REQUEST ? asked : answered);
 
 	return !(work->tcp_flags & (SYN | RST)) && ahead <= 0 && ahead > -WINDOW;

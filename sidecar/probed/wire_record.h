@@ -11,22 +11,22 @@
 #define MIN_EXPONENT 16 /* gaps.py */
 #define OCTAVES 20
 
-/* gaps.index: the same buckets, sixteen an octave from 2^16 ns. The search goes through memory
- * (volatile), so that its 64 outcomes are one state to the verifier; read back, an offset also has
- * one kind of source on every path, which the verifier demands without CAP_PERFMON. */
+/* gaps.index: the same buckets, sixteen an octave from 2^16 ns. The exponent is found without a
+ * branch, so that its 64 outcomes are one state to the verifier. The bucket goes through memory
+ * (volatile): read back, an offset has one kind of source on every path, which the verifier demands
+ * without CAP_PERFMON. A gap is below 2^63 ns. */
 static __always_inline __u64 gap_bucket(volatile struct search *search, __u64 gap)
 {
-	__u64 exponent;
+	__u64 exponent = 0, rest = gap, step;
 
-	search->rest = gap;
-	search->exponent = 0;
 #pragma unroll
-	for (int shift = 32; shift; shift >>= 1)
-		if (search->rest >> shift) {
-			search->rest >>= shift;
-			search->exponent += shift;
-		}
-	exponent = search->exponent;
+	for (int shift = 32; shift; shift >>= 1) {
+		step = ((1ULL << shift) - 1 - rest) >> 63; /* 1 when it is too large for `shift` bits */
+		OPAQUE(step);
+		step *= shift;
+		rest >>= step;
+		exponent += step;
+	}
 	search->bucket = 0;
 	if (exponent >= MIN_EXPONENT + OCTAVES)
 		search->bucket = GAP_BUCKETS - 1;
@@ -131,6 +131,7 @@ static __always_inline void wipe(struct conn *conn, struct work *work)
 	__builtin_memset(&conn->rec, 0, sizeof(conn->rec));
 	__builtin_memset(&conn->sse, 0, sizeof(conn->sse));
 	__builtin_memset(&conn->digest, 0, sizeof(conn->digest));
+	__builtin_memset(&conn->shape, 0, sizeof(conn->shape));
 	conn->flows[RESPONSE].phase = 0;
 	conn->flows[RESPONSE].framing = 0;
 	conn->open = conn->captured = conn->head_request = conn->done = conn->error = 0;

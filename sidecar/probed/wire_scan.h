@@ -10,25 +10,19 @@
 #include "wire_scan_bcc.h"
 #else
 
+#include "wire_fast.h"
+
 /* Stops behind the byte from which on the line is passed over. */
 static long body_step(__u32 i, void *context)
 {
 	struct run *run = context;
 	__u8 line = run->conn->sse.line;
 
-	sse_byte(run->conn, run->work->block[i & (BLOCK - 1)]);
+	sse_byte(run->conn, run->work->block[i & (BLOCK - 1)], i);
 	if (line == OTHER_LINE || run->conn->sse.line != OTHER_LINE)
 		return 0;
 	run->work->used = i + 1;
 	return 1;
-}
-
-/* Whether a byte of a word is one of a line end: the byte is 0 once it is taken off. */
-static __always_inline __u64 has(__u64 word, __u64 byte)
-{
-	__u64 rest = word ^ byte * 0x0101010101010101ULL;
-
-	return (rest - 0x0101010101010101ULL) & ~rest & 0x8080808080808080ULL;
 }
 
 static long skip_step(__u32 i, void *context)
@@ -85,12 +79,17 @@ static long run_step(__u32 i, void *context)
 
 	if (at_rest(run))
 		return 1;
+	if (LIKE_THE_LAST(run))
+		return 0;
 	flow = flow_of(run);
 	if (flow->phase == BODY) {
 		size = body_within(run, flow);
 		if (looked_at(flow)) {
 			size = load(run, size < BLOCK ? size : BLOCK);
+			prepare_to_learn(run, flow, size);
 			size = read_events(run, size);
+			if (size == run->work->learning)
+				learn(run->conn);
 		} else if (hashed(run, flow)) {
 			size = hash_piece(run, size);
 		}

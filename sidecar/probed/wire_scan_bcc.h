@@ -7,6 +7,12 @@
 #ifndef WIRE_SCAN_BCC_H
 #define WIRE_SCAN_BCC_H
 
+/* Every byte is read: the verifier would have to walk through the comparison once more. */
+static __always_inline int usual(struct __sk_buff *skb, struct work *work, struct conn *conn)
+{
+	return 0;
+}
+
 #define HEAD_STEPS 176
 #define HASH_STEPS 24 /* pieces of 512 bytes, or bytes between them */
 #define BODY_STEPS 160 /* what the verifier takes: see the limit of states it keeps pending */
@@ -61,7 +67,7 @@ static __always_inline int body_step(struct run *run)
 	if (byte < 0)
 		return 1;
 	if (flow->phase == BODY) {
-		sse_byte(run->conn, byte);
+		sse_byte(run->conn, byte, 0);
 		body_passes(run, flow, 1);
 	} else {
 		run->work->verdict = chunk_byte(run, flow, byte);
@@ -106,15 +112,14 @@ static __always_inline void walk(struct run *run)
 
 static __always_inline int resume(struct __sk_buff *skb, struct run *run)
 {
-	__u32 zero = 0;
 
 	run->skb = skb;
-	run->work = LOOKUP(works, &zero);
+	run->work = LOOKUP(works, &SOLE);
 	if (!run->work)
 		return 0;
 	run->conn = LOOKUP(conns, &run->work->key);
 	if (!run->conn) /* given up meanwhile */
-		__builtin_memset(run->work->block, 0, sizeof(run->work->block));
+		wipe_block(run->work);
 	return run->conn != 0;
 }
 

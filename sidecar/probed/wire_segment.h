@@ -26,6 +26,17 @@ static __always_inline __u32 be32(const __u8 *bytes)
 	return be16(bytes) << 16 | be16(bytes + 2);
 }
 
+/* The same where the bytes are aligned, as those of a header are: one load. */
+static __always_inline __u32 net16(const __u8 *bytes)
+{
+	return __builtin_bswap16(*(const __u16 *)bytes);
+}
+
+static __always_inline __u32 net32(const __u8 *bytes)
+{
+	return __builtin_bswap32(*(const __u32 *)bytes);
+}
+
 /* Moves work->offset behind VLAN tags that the device did not strip; says what follows them. */
 static __always_inline __u32 skip_vlan(struct __sk_buff *skb, struct work *work)
 {
@@ -51,39 +62,105 @@ static __always_inline void cut_padding(struct work *work, __u32 length)
 		work->end = work->offset + length;
 }
 
-/* Moves work->offset behind an IPv4 header; 0 unless TCP follows. */
+/* Whether one of the ports is watched, and which way the segment goes. The lower one is tried first:
+ * it is nearly always the server's, and of two that are watched the same in both directions. */
+static __always_inline int watched(struct work *work, __u16 from, __u16 to)
+{
+	__u16 lower = from < to ? from : to;
+
+	work->port = lower;
+	work->direction = from < to ? RESPONSE : REQUEST;
+	if (LOOKUP(ports, &work->port))
+		return 1;
+	work->port = from ^ to ^ lower;
+	work->direction = from < to ? REQUEST : RESPONSE;
+	return LOOKUP(ports, &work->port) != 0;
+}
+
+/* The rest of a TCP header, which lies at work->offset. */
+static __always_inline void keep_tcp(struct work *work, const __u8 tcp[20])
+{
+	work->key.client_port = net16(tcp) ^ net16(tcp + 2) ^ work->port;
+	work->key.server_port = work->port;
+	work->window = net16(tcp + 14);
+	work->tcp_flags = tcp[13];
+	work->seq = net32(tcp + 4);
+	work->ack = net32(tcp + 8);
+	work->offset += (tcp[12] >> 4) * 4;
+	if (work->offset > work->end)
+		work->offset = work->end;
+}
+
+/* Reads the TCP header at work->offset; 0 unless one of the ports is watched. */
+SUBPROGRAM int read_tcp(struct __sk_buff *skb, struct work *work)
+{
+	__u8 tcp[20] __attribute__((aligned(4)));
+
+	if (bpf_skb_load_bytes(skb, work->offset, tcp, sizeof(tcp)) < 0 ||
+	    !watched(work, net16(tcp), net16(tcp + 2)))
+		return 0;
+	keep_tcp(work, tcp);
+	return 1;
+}
+
+static __always_inline void keep_ipv4(struct work *work, __u32 source, __u32 target)
+{
+	/* Values and not places: a choice of address needs CAP_PERFMON. */
+	__u32 client = work->direction == REQUEST ? source : target;
+	__u32 server = source ^ target ^ client;
+
+	__builtin_memcpy(work->key.client, &client, 4);
+	__builtin_memset(work->key.client + 4, 0, 12);
+	__builtin_memcpy(work->key.server, &server, 4);
+	__builtin_memset(work->key.server + 4, 0, 12);
+	work->flags = 0;
+}
+
+/* TCP in IPv4: both headers at once where the first has no options. */
 SUBPROGRAM int read_ipv4(struct __sk_buff *skb, struct work *work)
 {
-	__u8 ip[20];
+	__u8 ip[40] __attribute__((aligned(4)));
 
 	if (bpf_skb_load_bytes(skb, work->offset, ip, sizeof(ip)) < 0 || ip[0] >> 4 != 4)
+		return 0; /* too short for TCP */
+	if (ip[9] != TCP || (net16(ip + 6) & 0x1fff)) /* a later fragment has no TCP header */
 		return 0;
-	if (ip[9] != TCP || (be16(ip + 6) & 0x1fff)) /* a later fragment has no TCP header */
+	if (ip[0] == 0x45 && !watched(work, net16(ip + 20), net16(ip + 22)))
 		return 0;
-	cut_padding(work, be16(ip + 2));
-	__builtin_memset(work->source, 0, 16);
-	__builtin_memset(work->target, 0, 16);
-	__builtin_memcpy(work->source, ip + 12, 4);
-	__builtin_memcpy(work->target, ip + 16, 4);
+	cut_padding(work, net16(ip + 2));
 	work->offset += (ip[0] & 15) * 4;
-	work->flags = 0;
+	if (ip[0] == 0x45)
+		keep_tcp(work, ip + 20);
+	else if (!read_tcp(skb, work))
+		return 0;
+	keep_ipv4(work, *(__u32 *)(ip + 12), *(__u32 *)(ip + 16));
 	return 1;
+}
+
+static __always_inline void keep_ipv6(struct work *work, const __u32 source[4],
+                                      const __u32 target[4])
+{
+	__u32 *clients = (__u32 *)work->key.client, *servers = (__u32 *)work->key.server;
+
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		clients[i] = work->direction == REQUEST ? source[i] : target[i];
+		servers[i] = source[i] ^ target[i] ^ clients[i];
+	}
+	work->flags = IPV6;
 }
 
 /* The same for IPv6: behind up to three extension headers, the jumbo option among them. */
 SUBPROGRAM int read_ipv6(struct __sk_buff *skb, struct work *work)
 {
-	__u8 ip[40], extension[8];
+	__u8 ip[40] __attribute__((aligned(4))), extension[8];
 
 	if (bpf_skb_load_bytes(skb, work->offset, ip, sizeof(ip)) < 0 || ip[0] >> 4 != 6)
 		return 0;
 	if (be16(ip + 4))
 		cut_padding(work, be16(ip + 4) + sizeof(ip));
-	__builtin_memcpy(work->source, ip + 8, 16);
-	__builtin_memcpy(work->target, ip + 24, 16);
 	work->next_header = ip[6];
 	work->offset += sizeof(ip);
-	work->flags = IPV6;
 #pragma unroll
 	for (int i = 0; i < 3; i++) {
 		__u8 next = *(volatile __u8 *)&work->next_header;
@@ -95,45 +172,9 @@ SUBPROGRAM int read_ipv6(struct __sk_buff *skb, struct work *work)
 		work->next_header = extension[0];
 		work->offset += 8 + extension[1] * 8;
 	}
-	return work->next_header == TCP;
-}
-
-static __always_inline void keep_key(struct key *key, __u8 client[16], __u8 server[16],
-                                     __u16 client_port, __u16 server_port)
-{
-	__builtin_memcpy(key->client, client, 16);
-	__builtin_memcpy(key->server, server, 16);
-	key->client_port = client_port;
-	key->server_port = server_port;
-}
-
-/* Reads the TCP header at work->offset; 0 unless one of the ports is watched. */
-SUBPROGRAM int read_tcp(struct __sk_buff *skb, struct work *work)
-{
-	__u8 tcp[20];
-	__u16 from, to;
-
-	if (bpf_skb_load_bytes(skb, work->offset, tcp, sizeof(tcp)) < 0)
+	if (work->next_header != TCP || !read_tcp(skb, work))
 		return 0;
-	from = be16(tcp);
-	to = be16(tcp + 2);
-	if (LOOKUP(ports, &to)) {
-		work->direction = REQUEST;
-		keep_key(&work->key, work->source, work->target, from, to);
-	} else if (LOOKUP(ports, &from)) {
-		work->direction = RESPONSE;
-		keep_key(&work->key, work->target, work->source, to, from);
-	} else {
-		return 0;
-	}
-	work->port = work->key.server_port;
-	work->window = be16(tcp + 14);
-	work->tcp_flags = tcp[13];
-	work->seq = be32(tcp + 4);
-	work->ack = be32(tcp + 8);
-	work->offset += (tcp[12] >> 4) * 4;
-	if (work->offset > work->end)
-		work->offset = work->end;
+	keep_ipv6(work, (__u32 *)(ip + 8), (__u32 *)(ip + 24));
 	return 1;
 }
 
@@ -145,13 +186,9 @@ static __always_inline int read_segment(struct __sk_buff *skb, struct work *work
 	work->offset = 0;
 	work->end = skb->len;
 	protocol = skip_vlan(skb, work);
-	if (protocol == 0x0800) {
-		if (!read_ipv4(skb, work))
-			return 0;
-	} else if (protocol != 0x86dd || !read_ipv6(skb, work)) {
-		return 0;
-	}
-	return read_tcp(skb, work);
+	if (protocol == 0x0800)
+		return read_ipv4(skb, work);
+	return protocol == 0x86dd && read_ipv6(skb, work);
 }
 
 #endif

@@ -23,6 +23,8 @@ static __always_inline void begin_event(struct conn *conn)
 	conn->sse.in_event = 1;
 	conn->sse.depth = conn->sse.nested = 0;
 	conn->sse.seen = 0;
+	conn->sse.hash = 0; /* of the event before: a colon that no string precedes would take it */
+	conn->sse.text_end = 0;
 	conn->sse.json = BETWEEN;
 }
 
@@ -117,7 +119,7 @@ static __always_inline void stop_reading(struct conn *conn)
 	sse->line = OTHER_LINE;
 }
 
-static __always_inline void sse_byte(struct conn *conn, __u8 byte)
+static __always_inline void sse_byte(struct conn *conn, __u8 byte, __u32 at)
 {
 	struct sse *sse = &conn->sse;
 	__u8 line = sse->line;
@@ -141,7 +143,7 @@ static __always_inline void sse_byte(struct conn *conn, __u8 byte)
 		stop_reading(conn);
 		return;
 	}
-	json_byte(conn, byte);
+	json_byte(conn, byte, at);
 	if (sse->quiet)
 		sse->line = OTHER_LINE;
 }

@@ -92,6 +92,17 @@ struct sse {
 	__u8 nested; /* within the object in whose "id" an API names its answer */
 	__u8 pad;
 	__u16 seen; /* bytes of this event's data that were lexed */
+	__u16 text_at, text_end; /* where in the block its text stood; text_end 0: not known */
+};
+
+/* What the last event with text was like, of which no byte is kept: see wire_shape.h. */
+struct shape {
+	__u64 before, behind; /* keyed hashes of all that stood before the text, and behind it */
+	__u16 before_size, behind_size; /* bytes; before_size 0: none is known */
+	__u8 last; /* sse.last behind the event */
+	__u8 hit; /* another event was like it */
+	__u8 wait; /* events that are not worth learning from */
+	__u8 patience; /* how many will be the next time that it was of no use */
 };
 
 /* Where the hash of a request's body stands: see wire_digest.h. */
@@ -126,6 +137,7 @@ struct conn {
 	struct flow flows[2];
 	struct sse sse;
 	struct digest digest;
+	struct shape shape;
 };
 
 #define NAMED 2
@@ -160,15 +172,21 @@ struct work {
 	__u32 start, offset, end; /* of the payload, in the packet */
 	__u32 base, loaded; /* what block holds */
 	__u32 used;
+	__u32 tried; /* where the packet was last compared with the shape of the event before */
+	__u32 dirty; /* bytes of block to wipe at the end of the packet */
 	__u32 seq, ack; /* of the first payload byte */
 	__u8 direction, verdict, tcp_flags;
 	__u8 gone; /* the connection was given up: its memory may be another's by now */
 	__u8 held; /* the connection's lock */
 	struct key key;
-	__u8 source[16], target[16];
 	__u8 flags; /* of the record: IPV6 */
 	__u8 next_header;
 	__u16 port, window; /* of the server; as the sender says, not scaled */
+	__u32 fresh_events, tokens, vague; /* of the connection, before the event that is learnt from */
+	__u32 learning; /* its size; 0: there is none */
+	__u8 done, error;
+	__u32 place, span; /* of a part of block that is looked at */
+	__u32 last, surplus; /* where its last bytes are; bits of them that are another's */
 	__u8 block[BLOCK];
 	__u64 words[2 * PIECE / 8]; /* of a request's body; all zero between two packets */
 };
@@ -198,6 +216,7 @@ struct tally {
 #ifndef LOAD
 #define SOURCE struct __sk_buff *skb
 #define LOAD(run, offset, to, size) bpf_skb_load_bytes((run)->skb, offset, to, size)
+#define LIKE_THE_LAST(run) like_the_last((run)->skb, (run)->conn, 0)
 #define SIGHT(run) sight_of((run)->skb)
 #define SEGMENTS(run) ((run)->skb->gso_segs)
 #define LEAVES(run) ((run)->skb->pkt_type == OUTGOING)
@@ -221,10 +240,17 @@ RING(records, RING_BYTES);
 ONE(secrets, struct secret);
 SMALL_HASH(healths, __u16, struct tcp_counts, 1024); /* user space makes the entries */
 
+/* The key of a map of one entry. Not on the stack, where each write costs a barrier when the program
+ * was loaded without CAP_PERFMON. BCC knows no data of a program's own. */
+#ifdef BCC_SEC
+#define SOLE ((__u32){0})
+#else
+static const __u32 SOLE;
+#endif
+
 static __always_inline void count(enum counter which, __u64 by)
 {
-	__u32 zero = 0;
-	struct tally *tally = LOOKUP(tallies, &zero);
+	struct tally *tally = LOOKUP(tallies, &SOLE);
 
 	if (tally)
 		tally->count[which] += by;

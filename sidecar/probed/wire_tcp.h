@@ -21,8 +21,7 @@ static __always_inline int method_like(const __u8 first[4])
 /* A new connection begins whole and locked: once it is in the table other CPUs see it. */
 static __always_inline void prepare(struct conn *blank, struct work *work)
 {
-	__u32 zero = 0;
-	struct secret *secret = LOOKUP(secrets, &zero);
+	struct secret *secret = LOOKUP(secrets, &SOLE);
 
 	blank->flows[REQUEST].next = work->seq;
 	blank->flows[RESPONSE].next = work->ack;
@@ -40,7 +39,7 @@ static __always_inline void prepare(struct conn *blank, struct work *work)
 SUBPROGRAM struct conn *adopt(struct __sk_buff *skb, struct work *work)
 {
 	struct note *note = LOOKUP(notes, &work->key), mine = {};
-	__u32 zero = 0, size = work->end - work->offset;
+	__u32 size = work->end - work->offset;
 	int fresh = note && note->state == OPENING && note->next == work->seq;
 	__s32 ahead = note ? work->seq - note->next : 0;
 	struct conn *conn, *blank;
@@ -60,7 +59,7 @@ SUBPROGRAM struct conn *adopt(struct __sk_buff *skb, struct work *work)
 		UPDATE(notes, &work->key, &mine);
 		return 0;
 	}
-	blank = LOOKUP(blanks, &zero);
+	blank = LOOKUP(blanks, &SOLE);
 	if ((!fresh && !method_like(first)) || !blank)
 		return 0;
 	prepare(blank, work);
@@ -132,7 +131,6 @@ SUBPROGRAM int in_sequence(struct run *run)
 	struct flow *flow = flow_of(run);
 	__u32 size = work->end - work->offset;
 	__s32 ahead = work->seq - flow->next;
-	__u8 first[4] = {};
 
 	if (ahead < 0) {
 		if ((__u32)-ahead >= size)
@@ -148,6 +146,8 @@ SUBPROGRAM int in_sequence(struct run *run)
 	run->conn->touched = work->now;
 	flow->framing &= ~UNHEARD;
 	if (flow->phase == ASTRAY) {
+		__u8 first[4] = {};
+
 		if (LOAD(run, work->offset, first, 4) < 0 || !method_like(first))
 			return 0;
 		flow->phase = MESSAGE;

@@ -54,6 +54,8 @@ static __always_inline __u64 load(struct run *run, __u64 most)
 	}
 	work->base = work->offset;
 	work->loaded = size;
+	if (work->dirty < size)
+		work->dirty = size;
 	return size;
 }
 

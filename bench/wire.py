@@ -1,12 +1,12 @@
 """What the wire tap costs and how true it is, on a real server at over 5,000 SSE events a second.
 
-uvicorn streams to a light client in a network namespace of their own. Interleaved pairs of rounds
-with the tap and without give the ratio of the server's CPU (on loopback its own system calls carry
-its packets, and the tap's work with them), and of what a bystander in another namespace needs for
-an operation. The tap's times are held against the server's own stamps, also when requests waited
-before a stopped server. Then `model-probe attach` watches a load, and all its processes are
-charged. A short run takes under a minute, too short for the ratio; ``--full`` takes half an hour
-and keeps its result in bench/results/wire.json. Needs root.
+uvicorn streams to a light client in another network namespace, over a veth pair as out of a pod.
+Interleaved pairs of rounds with the tap and without give the ratio of the server's CPU (its own
+system calls carry its packets, and the tap's work with them), and of what a bystander in a third
+namespace needs for an operation. The tap's times are held against the server's own stamps, also
+when requests waited before a stopped server. Then `model-probe attach` watches a load, and all its
+processes are charged. A short run takes under a minute, too short for the ratio; ``--full`` takes
+half an hour and keeps its result in bench/results/wire.json. Needs root.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from bench import wire_report, wire_words
 from bench.detectors import commit, machine
-from bench.wire_machine import Unable, leave_network
+from bench.wire_machine import Outside, Unable, leave_network
 from bench.wire_pairs import HALF_WIDTH, STALL_SECONDS, Rounds
 from bench.wire_programs import Bystander, Load, Server
 from bench.wire_report import Report
@@ -66,7 +66,8 @@ def measure(length: Length, seed: int) -> Report:
     with (
         tempfile.TemporaryDirectory() as name,
         closing(Bystander()) as bystander,
-        closing(Server(Path(name), STEP_SECONDS)) as server,
+        closing(Outside()) as outside,
+        closing(Server(Path(name), STEP_SECONDS, outside)) as server,
     ):
         rounds = play(server, bystander, seed, length.pairs_seconds)
         usual, stalled = rounds.pairs.compared(), rounds.stall()
@@ -86,7 +87,8 @@ def with_framework(seed: int, seconds: float) -> Report:
     with (
         tempfile.TemporaryDirectory() as name,
         closing(Bystander()) as bystander,
-        closing(Server(Path(name), STEP_SECONDS, framework=True)) as server,
+        closing(Outside()) as outside,
+        closing(Server(Path(name), STEP_SECONDS, outside, framework=True)) as server,
     ):
         return wire_report.ratios(play(server, bystander, seed, seconds).pairs)
 

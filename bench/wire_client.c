@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire_client PORT NAME CONNECTIONS REQUESTS TOKENS: a light client of streams, in one thread.
+/* wire_client ADDRESS PORT NAME CONNECTIONS REQUESTS TOKENS: a light client of streams, in one thread.
  *
  * Opens the connections, sends each its first request and says `sent`; a connection asks again when
  * its answer has ended, REQUESTS times. Then a line for each request: its id, the moments in ns of
@@ -33,7 +33,7 @@ struct connection {
     char *answer;
     struct request *requests;
 };
-static const char *name;
+static const char *name, *address;
 static int requests, tokens;
 static size_t room;
 
@@ -71,7 +71,7 @@ static void ask(struct connection *c, int number)
 
 static void opened(struct connection *c, int port, int poll, int number)
 {
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = inet_addr(address) };
     struct epoll_event event = { .events = EPOLLIN, .data.u32 = number };
     int on = 1;
     c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -118,10 +118,10 @@ static int heard(struct connection *c, int number)
 int main(int argc, char **argv)
 {
     struct epoll_event ready[64];
-    if (argc != 6)
-        fail("PORT NAME CONNECTIONS REQUESTS TOKENS wanted");
-    int port = atoi(argv[1]), count = atoi(argv[3]), open = count, poll = epoll_create1(EPOLL_CLOEXEC);
-    name = argv[2], requests = atoi(argv[4]), tokens = atoi(argv[5]);
+    if (argc != 7)
+        fail("ADDRESS PORT NAME CONNECTIONS REQUESTS TOKENS wanted");
+    int port = atoi(argv[2]), count = atoi(argv[4]), open = count, poll = epoll_create1(EPOLL_CLOEXEC);
+    address = argv[1], name = argv[3], requests = atoi(argv[5]), tokens = atoi(argv[6]);
     room = HEAD_BYTES + EVENT_BYTES * (size_t)(tokens + 4);
     struct connection *all = calloc(count, sizeof(*all));
     if (!all || count < 1 || requests < 1 || tokens < 1)

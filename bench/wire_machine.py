@@ -40,6 +40,43 @@ def leave_network() -> None:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, wanted)
 
 
+class Outside:
+    """A network namespace of the clients, joined to ours as a pod is to its node: by a veth pair.
+    Each packet passes our end once. Ours has ``ADDRESS``; commands run there behind ``prefix``.
+    """
+
+    ADDRESS, _THERE = "192.0.2.1", "192.0.2.2"  # RFC 5737, for documentation
+
+    def __init__(self) -> None:
+        words = ["unshare", "--net", "sh", "-c", "echo; exec sleep 86400"]
+        self._holder = subprocess.Popen(words, stdout=subprocess.PIPE)
+        assert self._holder.stdout
+        self._holder.stdout.readline()
+        self.prefix = ("nsenter", "-t", str(self._holder.pid), "--net")
+        pid = str(self._holder.pid)
+        self._ip("link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", pid)
+        self._ip("address", "add", f"{self.ADDRESS}/30", "dev", "eth0")
+        self._ip("address", "add", f"{self._THERE}/30", "dev", "eth0", there=True)
+        for there in (False, True):
+            self._ip("link", "set", "eth0", "up", there=there)
+
+    def _ip(self, *words: str, there: bool = False) -> None:
+        command = [*(self.prefix if there else ()), "ip", *words]
+        try:
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        except FileNotFoundError as error:
+            raise Unable("no ip or nsenter: apt-get install iproute2 util-linux") from error
+        except subprocess.CalledProcessError as error:
+            raise Unable(f"{' '.join(words)}: {error.stderr.strip()}") from error
+
+    def close(self) -> None:
+        """Ends it: the pair goes with either namespace."""
+        self._holder.kill()
+        self._holder.wait()
+        if self._holder.stdout:
+            self._holder.stdout.close()
+
+
 def built(name: str) -> Path:
     """One of the bench's C programs, compiled when its source has changed."""
     source = _HERE / f"{name}.c"

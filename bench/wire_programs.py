@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 
-from bench.wire_machine import Unable, built, cpu_seconds
+from bench.wire_machine import Outside, Unable, built, cpu_seconds
 from bench.wire_truth import OTHER_EVENTS, Asked
 from rig.part import Part
 
@@ -59,11 +59,21 @@ class Served:
 
 class Server:
     """uvicorn with an engine of one token a stream and step, on PORT and CONTROL. With
-    ``framework`` it makes events as vLLM's front does, else at the least cost there is.
+    ``framework`` it makes events as vLLM's front does, else at the least cost there is. Its clients
+    come from ``outside``, else over loopback.
     """
 
-    def __init__(self, folder: Path, step_seconds: float, *, framework: bool = False) -> None:
-        self._client = built("wire_client")
+    def __init__(
+        self,
+        folder: Path,
+        step_seconds: float,
+        outside: Outside | None = None,
+        *,
+        framework: bool = False,
+    ) -> None:
+        prefix = () if outside is None else outside.prefix
+        address = "127.0.0.1" if outside is None else outside.ADDRESS
+        self._client = (*prefix, str(built("wire_client")), address)
         # What can be run by name is a bench, and listed as one.
         program = "from bench import wire_server; wire_server.main()"
         command = [sys.executable, "-c", program, "--port", str(PORT)]
@@ -85,7 +95,7 @@ class Server:
         """Puts a load on it. ``during`` is called when each connection has sent one request."""
         began = cpu_seconds(self._part.pid)
         words = (PORT, name, load.connections, load.requests, load.tokens)
-        command = [str(self._client), *map(str, words)]
+        command = [*self._client, *map(str, words)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
             assert client.stdout
             if client.stdout.readline() == "sent\n" and during is not None:

@@ -6,8 +6,8 @@ import threading
 import time
 
 from sidecar.attach import start_probed
+from sidecar.collectors.listening import Listening
 from sidecar.collectors.wire import WireCollector
-from sidecar.collectors.wire.listening import Listening
 from sidecar.signals import End, Leg, NoData, RequestTiming
 
 _START = 10.0  # seconds for probed's socket

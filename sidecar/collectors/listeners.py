@@ -7,10 +7,11 @@ not in that file; the kernel tells it by netlink, and without that only those fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from sidecar import inet_diag
+from sidecar.collectors.listening import listening
 from sidecar.config import Settings
 from sidecar.inet_diag import Listener
 from sidecar.signals import Absence, Kind, Leg, Metric, NoData, Sample
@@ -54,8 +55,7 @@ _LISTEN = "0A"  # TCP_LISTEN, include/net/tcp_states.h
 
 def from_settings(settings: Settings) -> Iterable[ListenersCollector]:
     """One collector when ports are watched, none otherwise."""
-    ports = {entry.port: entry.leg for entry in settings.wire.ports}
-    return [ListenersCollector(ports)] if ports else []
+    return [ListenersCollector(listening(settings))] if settings.wire.watches else []
 
 
 class ListenersCollector:
@@ -69,7 +69,7 @@ class ListenersCollector:
 
     def __init__(
         self,
-        ports: dict[int, Leg],
+        ports: Mapping[int, Leg],
         net: Path = Path("/proc/self/net"),
         limits: Callable[[], list[Listener]] = inet_diag.listeners,
     ) -> None:

@@ -8,8 +8,8 @@ from typing import TypeGuard
 
 from sidecar.addresses import split_address
 from sidecar.collectors.engine import INFO, EngineCollector
+from sidecar.collectors.listening import Listening
 from sidecar.collectors.wire import WireCollector
-from sidecar.collectors.wire.listening import Listening
 from sidecar.config import Settings
 from sidecar.doctor.check import Check, Outcome
 from sidecar.signals import NoData, Sample, Signal

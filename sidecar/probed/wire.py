@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -28,6 +29,12 @@ MAPS = ("ports", "conns", "tallies", "records", "secrets", "healths")
 SECRET_BYTES = 132 * 8  # struct secret
 _ZERO = b"\0\0\0\0"
 _FOLDED = COUNTER_NAMES.index("folded")
+
+
+@cache
+def own_secret() -> bytes:
+    """One for all taps of the process, so that a request has the same keys in TLS and without."""
+    return os.urandom(SECRET_BYTES)
 
 
 class Place(Protocol):
@@ -63,7 +70,7 @@ PACKETS = Source("wire", PROGRAMS, _on_packets)
 
 class WireProbe:
     """The loaded tap. Raises NoData when it cannot be loaded, attached or read. ``secret`` hides
-    what the hashes of bodies and ids are of: SECRET_BYTES, made anew unless a test brings its own.
+    what the hashes of bodies and ids are of: the process's own unless a test brings another.
     """
 
     name = "wire"
@@ -79,7 +86,7 @@ class WireProbe:
         self._loaded = loaded = loaders.load(loader, source.stem, source.programs, maps)
         self.loader = loaded.loader
         try:
-            Map(loaded.maps["secrets"]).update(_ZERO, secret or os.urandom(SECRET_BYTES))
+            Map(loaded.maps["secrets"]).update(_ZERO, secret or own_secret())
             self._ports, self._conns = Map(loaded.maps["ports"]), Map(loaded.maps["conns"])
             self._healths, self._table = Map(loaded.maps["healths"]), Table(self._conns)
             self._tallies = Map(loaded.maps["tallies"], possible_cpus(cpus.read_text()))

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from sidecar.collectors import probe_status, wire
+from sidecar.collectors.listening import Listening
 from sidecar.collectors.wire import WireCollector, samples
-from sidecar.collectors.wire.listening import Listening
 from sidecar.config import Settings
 from sidecar.probed import frames, link
 from sidecar.probed.frames import Counters, OpenCount, Status, Watch

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from sidecar.collectors.wire.listening import LOOK_SECONDS, Listening
+from sidecar.collectors.listening import LOOK_SECONDS, Listening
 from sidecar.inet_diag import Listener
 from sidecar.probed.frames import MAX_PORTS
 from sidecar.signals import Absence, CollectorState, Coverage, Leg, NoData
@@ -78,6 +78,20 @@ def test_a_silent_kernel_takes_nothing_away() -> None:
     there.now, there.trouble = LOOK_SECONDS, NoData(Absence.TIMEOUT, "no answer")
     assert listening.ports() == {8009: UP}
     assert (only(listening).absence, only(listening).reason) == (Absence.TIMEOUT, "no answer")
+
+
+def test_a_server_that_is_gone_is_missed_for_an_hour() -> None:
+    """A port that was listened on for a minute stays that long; one that was not goes at once."""
+    there = Namespace(8009)
+    listening = there.listening({})
+    for there.now in range(0, 65, 5):
+        listening.ports()
+    there.ports, there.now = {8011}, 65
+    assert listening == {8009: UP, 8011: UP}
+    there.ports, there.now = set(), 70
+    assert listening == {8009: UP}
+    there.now = 65 + 3600
+    assert listening == {}
 
 
 def test_too_many() -> None:

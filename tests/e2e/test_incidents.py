@@ -129,5 +129,6 @@ def said(sidecar: Sidecar, words: str) -> bool:
 def probed_pid(sidecar: Sidecar) -> int:
     """The privileged child of a sidecar."""
     children = Path(f"/proc/{sidecar.pid}/task").glob("*/children")
-    [pid] = [int(child) for task in children for child in task.read_text().split()]
+    found = {int(child) for task in children for child in task.read_text().split()}
+    [pid] = [p for p in found if b"sidecar.probed" in Path(f"/proc/{p}/cmdline").read_bytes()]
     return pid

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -34,21 +35,23 @@ pytestmark = [
 ]
 
 
-def test_in_namespaces_of_their_own(tmp_path: Path) -> None:
+def test_in_namespaces_of_their_own() -> None:
     """Servers, ends and ``probed`` where pid 1 is the test's own and no other network is seen:
     all five pass, none is skipped.
     """
     allowed = subprocess.run((*UNSHARE, "true"), capture_output=True, text=True, check=False)
     if allowed.returncode:
         pytest.skip(f"no namespaces of its own: {allowed.stderr.strip()}")
-    inner = ("-p", "no:cacheprovider", "--basetemp", str(tmp_path / "inner"), *CHOSEN)
-    done = subprocess.run(
-        (*UNSHARE, sys.executable, "-c", START, *inner),
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # Not below our own folder: a socket's path has 107 bytes at most.
+    with tempfile.TemporaryDirectory() as folder:
+        inner = ("-p", "no:cacheprovider", "--basetemp", f"{folder}/t", *CHOSEN)
+        done = subprocess.run(
+            (*UNSHARE, sys.executable, "-c", START, *inner),
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(CHOSEN)} passed in" in done.stdout, done.stdout

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sidecar.collectors import probe_status
 from sidecar.collectors.chosen import selectors
+from sidecar.collectors.listening import Listening, listening
 from sidecar.collectors.probe_status import Covered
 from sidecar.collectors.processes import samples
 from sidecar.collectors.processes.samples import SchedSamples
@@ -18,6 +19,7 @@ from sidecar.config import Settings
 from sidecar.probed import frames
 from sidecar.probed.frames import FrameType, Watch
 from sidecar.probed.link import Link, absent
+from sidecar.probed.targets import Selector
 from sidecar.signals import Absence, Event, Metric, NoData, Signal
 
 PROBE = "sched"
@@ -26,11 +28,10 @@ METRICS: tuple[Metric, ...] = samples.METRICS
 
 def from_settings(settings: Settings) -> Iterable[ProcessesCollector]:
     """One collector when the probe is enabled and there is something to follow."""
-    ports = {entry.port: entry.leg for entry in settings.wire.ports}
-    watch = Watch(ports, selectors(settings))
-    if PROBE not in settings.probes.enabled or not (watch.ports or watch.selectors):
+    chosen = selectors(settings)
+    if PROBE not in settings.probes.enabled or not (settings.wire.watches or chosen):
         return []
-    return [ProcessesCollector(settings.wire.socket, watch)]
+    return [ProcessesCollector(settings.wire.socket, listening(settings), chosen)]
 
 
 class ProcessesCollector:
@@ -44,18 +45,29 @@ class ProcessesCollector:
     interval_seconds = 1.0
     deadline_seconds = 5.0
 
-    def __init__(self, path: Path, watch: Watch, proc: Path = Path("/proc")) -> None:
-        self.watch, self._link = watch, Link(path, proc)
+    def __init__(
+        self,
+        path: Path,
+        ports: Listening,
+        chosen: tuple[Selector, ...],
+        proc: Path = Path("/proc"),
+    ) -> None:
+        self._ports, self._chosen, self._link = ports, chosen, Link(path, proc)
+        self._asked: Watch | None = None
         self._samples = SchedSamples()  # for life: counters go on over a new connection
         self._covered = Covered(PROBE)
 
     def open(self) -> None:
         """Connects and says what to watch; raises NoData until ``probed`` answers."""
         self._covered.clear()
-        self._link.open(self.watch)
+        self._asked = self._watch()
+        self._link.open(self._asked)
 
     def collect(self, now: float) -> Iterable[Signal]:
         """Everything that stands, and what has happened since the last call."""
+        if (wanted := self._watch()) != self._asked:
+            self._asked = wanted
+            self._link.ask(wanted)
         clock = time.monotonic()
         told = self._take(self._link.read(), now - clock, clock)
         status = self._link.statuses.get(PROBE)
@@ -76,6 +88,9 @@ class ProcessesCollector:
     def close(self) -> None:
         """Leaves probed; it goes on for others."""
         self._link.close()
+
+    def _watch(self) -> Watch:
+        return Watch(self._ports.ports(), self._chosen)
 
     def _take(self, received: Iterable[bytes], offset: float, clock: float) -> list[Event]:
         """What has happened; figures are kept, and what cannot be read is counted."""

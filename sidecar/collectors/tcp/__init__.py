@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sidecar import inet_diag
+from sidecar.collectors.listening import listening
 from sidecar.collectors.tcp import ports, tables
 from sidecar.collectors.tcp.ports import SIDES, STATES, Ephemeral, PortSockets, Tally, ephemeral
 from sidecar.collectors.tcp.surges import Minute, Reading, surges
@@ -51,8 +52,7 @@ class Diag(Protocol):
 
 def from_settings(settings: Settings) -> Iterable[TcpCollector]:
     """One collector when ports are watched, none otherwise."""
-    watched = {entry.port: entry.leg for entry in settings.wire.ports}
-    return [TcpCollector(watched)] if watched else []
+    return [TcpCollector(listening(settings))] if settings.wire.watches else []
 
 
 class TcpCollector:
@@ -66,7 +66,7 @@ class TcpCollector:
 
     def __init__(
         self,
-        watched: dict[int, Leg],
+        watched: Mapping[int, Leg],
         proc: Path = Path("/proc"),
         diag: Diag = inet_diag,
         clock: Callable[[], float] = time.monotonic,
@@ -143,8 +143,9 @@ class TcpCollector:
         self._due = self._clock() + max(_DUMP_INTERVAL_SECONDS, self._cost / _DUMP_SHARE)
 
     def _tally(self) -> tuple[PortSockets, ...]:
-        tally = Tally(self._ports, self._ephemeral)
-        tally.add(self._diag.connections(self._ports))
+        watched = frozenset(self._ports)
+        tally = Tally(watched, self._ephemeral)
+        tally.add(self._diag.connections(watched))
         return tally.result()
 
     def _by_port(self) -> Iterator[Sample]:
@@ -154,7 +155,10 @@ class TcpCollector:
         if self._cost is not None:
             yield Sample(ports.DUMP_SECONDS.name, self._cost)
         for found in self._found:
-            labels = (("port", str(found.port)), ("leg", self._ports[found.port].value))
+            leg = self._ports.get(found.port)
+            if leg is None:
+                continue  # it is not watched any more
+            labels = (("port", str(found.port)), ("leg", leg.value))
             for side in SIDES:
                 for state in STATES:
                     place = (*labels, ("side", side), ("state", state))

@@ -10,12 +10,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from sidecar.addresses import split_address
 from sidecar.collectors import probe_status
 from sidecar.collectors.chosen import selectors
+from sidecar.collectors.listening import Listening, listening
 from sidecar.collectors.probe_status import Covered
 from sidecar.collectors.wire import samples
-from sidecar.collectors.wire.listening import Listening
 from sidecar.config import Settings
 from sidecar.probed import frames
 from sidecar.probed.frames import FrameType, Watch
@@ -31,14 +30,10 @@ _CLOCK_STEP_SECONDS = 0.5
 
 def from_settings(settings: Settings) -> Iterable[WireCollector]:
     """One collector when ports or processes are to be watched, none otherwise."""
-    wire, chosen = settings.wire, selectors(settings)
-    if not wire.watches and not chosen:
+    chosen = selectors(settings)
+    if not settings.wire.watches and not chosen:
         return []
-    ports = {entry.port: entry.leg for entry in wire.ports}
-    _, own = split_address(settings.export.listen)
-    leg = None if wire.listening == "off" else Leg(wire.listening)
-    listening = Listening(ports, leg, (own, *wire.not_ports))
-    return [WireCollector(wire.socket, listening, chosen)]
+    return [WireCollector(settings.wire.socket, listening(settings), chosen)]
 
 
 class WireCollector:

@@ -27,6 +27,7 @@ from sidecar.config import (
     from_values,
 )
 from sidecar.privileges import Capability
+from sidecar.probed.loaders import LOADERS
 from sidecar.probed.probe import PROBES, PROCESSLESS
 from sidecar.signals import Leg, NoData
 
@@ -127,7 +128,12 @@ def _tell_its_end(probed: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def with_probed(settings: Settings, loader: str) -> tuple[Settings, Callable[[], str] | None]:
-    """As root, starts ``probed``; returns the settings to use and how to drop privileges then."""
+    """As root, starts ``probed``; returns the settings to use and how to drop privileges then.
+    Raises ConfigError for a loader that there is not.
+    """
+    if loader not in ("auto", *LOADERS):
+        known = ", ".join(("auto", *LOADERS))
+        raise ConfigError(f"--loader: no such loader: {loader!r}; there are {known}")
     probed = settings.wire.watches or _follows(settings)
     if os.geteuid() != 0:
         if probed and not settings.wire.socket.exists():

@@ -196,6 +196,7 @@ def test_a_taken_port_is_one_line_and_exit_2(tmp_path: Path) -> None:
             "no such probe: 'wirre'; there are sched, wire, wire_tls",
         ),
         (["attach", "--port", "80", "--probe", "a", "--probe", "a"], "a is given twice"),
+        (["attach", "--port", "80", "--loader", "clang"], "no such loader: 'clang'"),
     ],
 )
 def test_bad_starts_are_one_line_and_exit_2(arguments: list[str], word: str) -> None:

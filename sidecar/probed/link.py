@@ -183,8 +183,8 @@ def _unreachable(path: Path, error: OSError) -> NoData:
     if isinstance(error, FileNotFoundError):
         return NoData(
             Absence.NOT_FOUND,
-            f"no socket {path}: probed is not running; `model-probe attach` starts it when it is "
-            "run as root (sudo), or run `model-probe probed` with CAP_BPF and CAP_NET_RAW",
+            f"no socket {path}: probed is not running, or has ended; start `model-probe attach` "
+            "as root (sudo), again if it ran, or `model-probe probed` with CAP_BPF and CAP_NET_RAW",
         )
     if isinstance(error, PermissionError):
         return NoData(

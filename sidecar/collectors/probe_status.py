@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 
 from sidecar.probed import coverage, frames, link
-from sidecar.probed.frames import Status
+from sidecar.probed.frames import FrameError, Status
 from sidecar.signals import CollectorState, Coverage, Kind, Metric, Sample, Signal
 
 _COVERED_SECONDS = 3.0  # probed tells it once a second
+_MOST_COVERED = 1_000  # in that time; probed tells of far fewer
 INFO = Metric(
     "modelprobe_probe_info",
     Kind.GAUGE,
@@ -76,10 +77,14 @@ class Covered:
         self._kept: dict[tuple[str, int, str], tuple[float, Coverage]] = {}
 
     def keep(self, frame: bytes) -> None:
-        """Takes in a COVERAGE frame; raises FrameError."""
+        """Takes in a COVERAGE frame; raises FrameError, also for one process too many."""
         one = coverage.unpack(frame)
-        if one.probe in self._probes:
-            self._kept[one.probe, one.pid, one.process] = (self._clock(), one)
+        if one.probe not in self._probes:
+            return
+        key = (one.probe, one.pid, one.process)
+        if key not in self._kept and len(self._kept) >= _MOST_COVERED:
+            raise FrameError(f"coverage of more than {_MOST_COVERED} processes")
+        self._kept[key] = (self._clock(), one)
 
     def clear(self) -> None:
         """Forgets all."""

@@ -174,6 +174,13 @@ class Daemon:
         except NoData as failure:
             self._turned_away.say(f"a client was turned away: {failure.reason}")
             return
+        except OSError as error:
+            # It stays in the queue, where the poll would find it again and again.
+            self._poll.unregister(self._server.listener)
+            self._turned_away.say(
+                f"a client waits: {error}; raise the limit of open files (nofile)"
+            )
+            return
         if client is None:
             return
         self._poll.register(client.connection, select.POLLIN)
@@ -215,7 +222,8 @@ class Daemon:
             if report.changed:
                 self._following[network.inode].prompt()
             for client in self._clients_of(network):
-                if not report.port or report.port in client.watch.ports:
+                wants = client.watch.requests and report.port in client.watch.ports
+                if not report.port or wants:
                     self._send(client, report.frame)
 
     def _drain(self) -> None:
@@ -230,6 +238,7 @@ class Daemon:
         )
 
     def _second(self, now: float) -> None:
+        self._poll.register(self._server.listener, select.POLLIN)  # again, after a full table
         for client in self._server.silent(now):
             self._turned_away.say("a client was turned away: it did not say what to watch")
             self._forget(client)

@@ -21,6 +21,7 @@ _MACHINES = {"x86_64": 62, "aarch64": 183}  # EM_X86_64, EM_AARCH64
 _DYNSYM, _LOAD, _EXECUTABLE, _FUNCTION = 11, 1, 1, 2  # SHT_DYNSYM, PT_LOAD, PF_X, STT_FUNC
 _MAX_SECTIONS, _MAX_SEGMENTS = 4096, 128
 _MAX_TABLE_BYTES = 8 << 20  # 300,000 symbols; a program that exports all of itself has 100,000
+_MAX_PLACES = 64  # where one name stands in a string table; linkers write each once
 
 
 class Unreadable(ValueError):
@@ -131,8 +132,10 @@ def _places(texts: bytes, names: Collection[str]) -> dict[int, str]:
     places: dict[int, str] = {}
     for name in names:
         wanted = name.encode() + b"\0"
-        at = texts.find(wanted)
+        at, more = texts.find(wanted), _MAX_PLACES
         while at >= 0:
+            if not more:
+                raise Unreadable(f"its symbol names hold {name} more than {_MAX_PLACES} times")
             places[at] = name
-            at = texts.find(wanted, at + 1)
+            at, more = texts.find(wanted, at + 1), more - 1
     return places

@@ -17,7 +17,7 @@ from sidecar.probed.targets import MAX_SELECTORS, VALUE_BYTES, By, Selector
 from sidecar.signals import End, Leg, RequestTiming
 
 MAGIC = 0x6D70
-VERSION = 3
+VERSION = 4
 FRAME_BYTES = 960
 MAX_PORTS = 32
 
@@ -26,6 +26,7 @@ HEADER_BYTES = _HEADER.size
 _SELECTOR = struct.Struct(f"=BB{VALUE_BYTES}s")
 _PORT = struct.Struct("=HB")
 _OPEN = struct.Struct("=HIQ")
+_NO_REQUESTS = 0x80  # a bit of a WATCH frame's count of ports
 # The layout of struct wire_record in wire.bpf.c; tests compare it with the object's BTF.
 _RECORD = struct.Struct(f"=9Q2I3H2B16s8s64s56s40s{gaps.BUCKETS}HI2Q")
 RECORD_BYTES = _RECORD.size
@@ -116,8 +117,14 @@ class Status:
 
 
 def text(raw: bytes) -> str:
-    """A text field, up to its first zero byte."""
-    return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
+    """A text field, up to its first zero byte. Processes and clients choose what many of them hold,
+    and it goes to terminals and logs: what does not print (control characters, escapes, marks that
+    turn the direction of writing) becomes U+FFFD.
+    """
+    found = raw.split(b"\0", 1)[0].decode("utf-8", "replace")
+    if found.isprintable():  # nearly all
+        return found
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in found)
 
 
 def pack(kind: FrameType, body: bytes) -> bytes:
@@ -127,10 +134,13 @@ def pack(kind: FrameType, body: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What a client asks for: server ports with their legs, and processes."""
+    """What a client asks for: server ports with their legs, and processes. Without ``requests``
+    only the processes of the ports are meant, and no frames of what passes them are sent.
+    """
 
     ports: dict[int, Leg]
     selectors: tuple[Selector, ...] = ()
+    requests: bool = True
 
 
 def pack_watch(watch: Watch) -> bytes:
@@ -141,7 +151,8 @@ def pack_watch(watch: Watch) -> bytes:
         raise ValueError(f"{len(watch.selectors)} selectors, at most {MAX_SELECTORS} are taken")
     ports = (_PORT.pack(port, _LEGS.index(leg)) for port, leg in sorted(watch.ports.items()))
     chosen = b"".join(_pack_selector(selector) for selector in watch.selectors)
-    head = bytes([len(watch.ports), len(watch.selectors)])
+    flag = 0 if watch.requests else _NO_REQUESTS
+    head = bytes([len(watch.ports) | flag, len(watch.selectors)])
     return pack(FrameType.WATCH, head + b"".join(ports) + chosen)
 
 
@@ -192,7 +203,7 @@ def frame_type(frame: bytes) -> FrameType:
 
 def unpack_watch(frame: bytes) -> Watch:
     """What a WATCH frame asks for; raises FrameError on a bad count, port, leg or selector."""
-    count, chosen = frame[HEADER_BYTES], frame[HEADER_BYTES + 1]
+    count, chosen = frame[HEADER_BYTES] & ~_NO_REQUESTS, frame[HEADER_BYTES + 1]
     if count > MAX_PORTS:
         raise FrameError(f"{count} ports, at most {MAX_PORTS} can be watched")
     if chosen > MAX_SELECTORS:
@@ -205,9 +216,8 @@ def unpack_watch(frame: bytes) -> Watch:
             raise FrameError(f"port {port} with leg {leg} is not valid")
         ports[port] = _LEGS[leg]
     at += count * _PORT.size
-    return Watch(
-        ports, tuple(_unpack_selector(frame, at + i * _SELECTOR.size) for i in range(chosen))
-    )
+    selectors = tuple(_unpack_selector(frame, at + i * _SELECTOR.size) for i in range(chosen))
+    return Watch(ports, selectors, not frame[HEADER_BYTES] & _NO_REQUESTS)
 
 
 def _unpack_selector(frame: bytes, at: int) -> Selector:
@@ -270,6 +280,10 @@ def unpack_request(frame: bytes, ports: dict[int, Leg], unix_offset: float) -> R
     *counts, unclassified, body_key, response_key = raw[21:]
     if port not in ports or end >= len(ENDS):
         raise FrameError(f"record of port {port} with end {end}")
+    if end_ns < start or any(0 < at < start for at in (byte0, token0, token_last)):
+        raise FrameError(f"record of port {port} with a time before its start")
+    if token_events > events:
+        raise FrameError(f"record of port {port}: {token_events} of {events} events are tokens")
     return RequestTiming(
         at=start / 1e9 + unix_offset,
         leg=ports[port],

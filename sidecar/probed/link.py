@@ -18,6 +18,7 @@ HEARTBEAT_SECONDS = 3.0  # probed sends one a second
 FIRST_STATUS_SECONDS = 1.5
 _POLL_SECONDS = 0.25
 _MAX_FRAMES = 2_000  # a reading; what remains waits in the socket
+_MAX_PROBES = 32  # whose status is kept; there are far fewer
 _PEERCRED = struct.Struct("3i")
 
 
@@ -132,6 +133,9 @@ class Link:
             if "version" in str(error):
                 raise NoData(Absence.PROTOCOL, f"probed: {error}") from error
             return False
+        if status.probe not in self.statuses and len(self.statuses) >= _MAX_PROBES:
+            self.bad_frames += 1
+            return False
         self.statuses[status.probe] = status
         self._heard = time.monotonic()
         return False
@@ -172,11 +176,11 @@ def _stopped(pid: int) -> NoData:
 def _process_state(proc: Path, pid: int) -> str | None:
     """The state letter of a process (proc(5), field 3 of stat), None when it cannot be read."""
     try:
-        stat = (proc / str(pid) / "stat").read_text()
+        stat = (proc / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return None
     # The command, field 2, may hold spaces and parentheses: look behind the last one.
-    return stat.rpartition(")")[2].split()[0]
+    return next(iter(stat.rpartition(")")[2].split()), None)
 
 
 def _unreachable(path: Path, error: OSError) -> NoData:

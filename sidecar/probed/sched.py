@@ -13,6 +13,7 @@ import resource
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from sidecar.privileges import Capability
@@ -205,5 +206,6 @@ def load(loader: str, network: Network) -> SchedProbe:
     :class:`Slots` tells apart, and takes as many open files as this process may have.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with suppress(OSError, ValueError):  # above fs.nr_open, which was lowered since
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return SchedProbe(loader)

@@ -37,7 +37,7 @@ class Slots:
     def take(self, target: Target) -> int:
         """A slot for the process; NoData when its namespace cannot be told, or is one too many."""
         home = self._home(target)
-        slot = self._free.popleft()
+        slot = self._free[0]  # taken at the end: until then the kernel may refuse
         raw = _U32.pack(slot)
         if home is None:
             value = sched_state.fresh(0, target.pid, target.pid)
@@ -50,6 +50,7 @@ class Slots:
             self._namespaces[home] += 1
             self._maps["names"].update(_NAME.pack(home[1], target.ns_pid), raw)
             self._write_layout()
+        self._free.popleft()
         self._taken[slot] = target, home
         return slot
 

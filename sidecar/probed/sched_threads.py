@@ -81,8 +81,14 @@ class Threads:
         except PermissionError:
             self._fail(Absence.NO_PERMISSION, f"{self._folder} may not be read: /proc hides it")
             return
-        except OSError:
+        except (FileNotFoundError, ProcessLookupError):
             found = set()  # it has ended
+        except OSError as error:
+            if error.errno in _FULL:
+                self._refused(error)
+            else:
+                self._fail(Absence.ERROR, f"{self._folder}: {error.strerror}")
+            return
         self._waiting = sorted(found - self._seen, reverse=True)
         self._listings += 1
         self.done = not self._waiting or self._listings > _LISTINGS

@@ -6,6 +6,7 @@ frames are dropped and counted in the client's own STATUS.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -24,6 +25,7 @@ MAX_CLIENTS = 16
 QUEUE_FRAMES = 2048
 SILENT_SECONDS = 5.0  # a client that has not said by then what to watch is dropped
 _SEND_BYTES = 1 << 20
+_FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _CREDENTIALS = struct.Struct("=iII")  # struct ucred: pid, uid, gid
 
 
@@ -168,11 +170,13 @@ class Server:
 
     def accept(self) -> Client | None:
         """The next client, None when it was turned away: another user, or one too many. Raises
-        NoData where its namespace may not be looked at.
+        NoData where its namespace may not be looked at, OSError when there are too many open files.
         """
         try:
             connection, _ = self.listener.accept()
-        except OSError:
+        except OSError as error:
+            if error.errno in _FULL:
+                raise
             return None
         size = _CREDENTIALS.size
         raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)

@@ -28,6 +28,7 @@ from sidecar.signals import Absence, Coverage, End, NoData
 _MAPS = ("sessions", "processes", "served")
 _OWNER_BYTES = 12  # of struct owner and at the start of a connection's key: SSL *, process
 _BATCH = 64
+SPARE_FILES = 32  # open files that are left to clients and to looking at processes
 _ENDS = {1: End.SERVER_CLOSED, 2: End.CLIENT_GONE}  # enum role, of a process that has ended
 
 
@@ -147,7 +148,7 @@ def load(loader: str, network: Network, sys: Path = Path("/sys"), release: str =
             "offsets of the running kernel's types; use the loader prebuilt",
         )
     way = uprobes.way(release or os.uname().release, sys)
-    _raise_limit()
+    most = _raise_limit()
     held: list[Sessions] = []
 
     def attach(loaded: Loaded) -> Sessions:
@@ -156,13 +157,17 @@ def load(loader: str, network: Network, sys: Path = Path("/sys"), release: str =
 
     programs = tuple(Program(name, Kind.UPROBE, way.attach_type) for name in PROGRAMS)
     tap = WireProbe("prebuilt", source=Source("wire_tls", programs, attach, _MAPS))
-    tools = Tools(way, held[0].programs)
+    tools = Tools(way, held[0].programs, most_files=most)
     followed = Followed(tools, held[0].processes, held[0].served, network)
     return WireTls(tap, held[0], followed, way.keeps)
 
 
-def _raise_limit() -> None:
-    """Probes by perf events take some 13 descriptors a process."""
+def _raise_limit() -> int | None:
+    """Probes by perf events take some 13 descriptors a process; returns how many may be open before
+    what is left is for the rest of probed: without descriptors it could find no process.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    now, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if now == resource.RLIM_INFINITY else max(0, now - SPARE_FILES)

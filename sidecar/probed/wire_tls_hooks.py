@@ -13,6 +13,7 @@ from sidecar.signals import Absence, NoData
 
 CALLED, RETURNED = "tls_called", "tls_returned"
 PROGRAMS = (CALLED, RETURNED)
+NO_OPENSSL = "it exports no SSL_read, SSL_write and SSL_free"
 
 
 class Function(IntEnum):
@@ -77,7 +78,7 @@ def hooks(fd: int) -> tuple[Hook, ...]:
         raise NoData(Absence.UNSUPPORTED, f"it cannot be read: {error}") from error
     names = found.offsets
     if not {"SSL_read", "SSL_write", "SSL_free"} <= names.keys():
-        raise NoData(Absence.NOT_FOUND, "it exports no SSL_read, SSL_write and SSL_free")
+        raise NoData(Absence.NOT_FOUND, NO_OPENSSL)
     chosen = [_hook(fd, function, names[n]) for n, function in _LIFE.items() if n in names]
     for function, offset in _moving(fd, found):
         chosen.append(_hook(fd, Function.RETURN, offset))

@@ -30,7 +30,8 @@ class Known:
             try:
                 self.files[key] = hooks(fd)
             except NoData as failure:
-                self.files[key] = failure
+                # A new one: what was raised holds on to what the reader had in its hands.
+                self.files[key] = NoData(failure.absence, failure.reason)
         found = self.files[key]
         if isinstance(found, NoData):
             raise NoData(found.absence, found.reason)
@@ -45,3 +46,4 @@ class Tools:
     programs: Mapping[str, int]
     proc: Path = Path("/proc")
     known: Known = field(default_factory=Known)
+    most_files: int | None = None  # a probe with a descriptor from there on is not kept

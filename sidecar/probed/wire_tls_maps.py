@@ -1,5 +1,5 @@
 """Which files with OpenSSL a process has mapped, from its /proc/PID/maps (proc(5)), and how they
-are opened: in the process's own root, and only if they are still the files that it has mapped.
+are opened: by the path, and only if they are still the files that it has mapped.
 """
 
 from __future__ import annotations
@@ -87,22 +87,52 @@ def opened(pid: int, mapping: Mapping, proc: Path = Path("/proc")) -> int:
             Absence.NOT_FOUND,
             f"{mapping.path[:-10]} was replaced since the process mapped it: restart the process",
         )
-    path = f"{proc}/{pid}/root{mapping.path}"
+    failures: list[NoData] = []
+    for root in _roots(pid, proc):
+        try:
+            return _same(f"{root}{mapping.path}", mapping)
+        except NoData as failure:
+            failures.append(failure)
+        except OSError as error:
+            failures.append(_unopened(pid, mapping, error))
+    raise failures[0]
+
+
+def _roots(pid: int, proc: Path) -> Iterator[str]:
+    """Where the path may begin: in the process's own root, and for one that changed it after it
+    had mapped the file, as HAProxy's workers do, in ours or in its parent's.
+    """
+    yield f"{proc}/{pid}/root"
+    yield ""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except PermissionError as error:
-        raise NoData(
+        stat = (proc / str(pid) / "stat").read_text(errors="replace")
+        yield f"{proc}/{int(stat.rpartition(')')[2].split()[1])}/root"
+    except (OSError, IndexError, ValueError):
+        return
+
+
+def _unopened(pid: int, mapping: Mapping, error: OSError) -> NoData:
+    if isinstance(error, PermissionError):
+        return NoData(
             Absence.NO_PERMISSION,
             f"{mapping.path} of pid {pid} may not be opened: its folder is closed to probed's user",
-        ) from error
-    except OSError as error:
-        raise NoData(Absence.NOT_FOUND, f"{mapping.path} of pid {pid}: {error.strerror}") from error
-    # Devices differ between maps and stat on overlay and btrfs, so only the inode is compared; that
-    # the probe is in the process's own code is seen in its memory afterwards.
-    if (seen := os.fstat(fd)).st_ino != mapping.inode or not stat.S_ISREG(seen.st_mode):
-        os.close(fd)
-        raise NoData(
-            Absence.NOT_FOUND,
-            f"{mapping.path} is another file than the process has mapped: restart the process",
         )
-    return fd
+    return NoData(Absence.NOT_FOUND, f"{mapping.path} of pid {pid}: {error.strerror}")
+
+
+def _same(path: str, mapping: Mapping) -> int:
+    """Opens what the path leads to, once it is seen to be the file: the process may have put a
+    device there, whose opening does something.
+    """
+    held = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        # Devices differ between maps and stat on overlay and btrfs, so only the inode is compared;
+        # that the probe is in the process's own code is seen in its memory afterwards.
+        if (seen := os.fstat(held)).st_ino != mapping.inode or not stat.S_ISREG(seen.st_mode):
+            raise NoData(
+                Absence.NOT_FOUND,
+                f"{mapping.path} is another file than the process has mapped: restart the process",
+            )
+        return os.open(f"/proc/self/fd/{held}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    finally:
+        os.close(held)

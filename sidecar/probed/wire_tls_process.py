@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from sidecar.probed.targets import Target, start_of
 from sidecar.probed.uprobes import Place
-from sidecar.probed.wire_tls_hooks import CALLED, RETURNED, Function, Hook
+from sidecar.probed.wire_tls_hooks import CALLED, NO_OPENSSL, RETURNED, Function, Hook
 from sidecar.probed.wire_tls_known import Tools
 from sidecar.probed.wire_tls_maps import Mapping, libraries, opened
 from sidecar.signals import Absence, NoData
@@ -92,7 +92,7 @@ class Probed:
 
     def _why_none(self) -> NoData:
         for failure in self._failed.values():
-            if failure.absence is not Absence.NOT_FOUND or "restart" in failure.reason:
+            if failure.reason != NO_OPENSSL:
                 return failure
         return NoData(
             Absence.NOT_FOUND,
@@ -145,7 +145,13 @@ class Probed:
         ]
         program = self._tools.programs[RETURNED if on_return else CALLED]
         path = f"/proc/self/fd/{fd}".encode()
-        return self._tools.way.attach(program, path, places, self.target.pid, on_return)
+        links = self._tools.way.attach(program, path, places, self.target.pid, on_return)
+        most = self._tools.most_files
+        if most is not None and max(links, default=0) >= most:  # the lowest free number is taken
+            for link in links:
+                os.close(link)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return links
 
     def _prove(self, fd: int, mapping: Mapping, hook: Hook) -> None:
         """The instruction is another one now in the process's memory, or the file is not what it

@@ -15,11 +15,14 @@ _REPEAT_SECONDS = 60.0
 
 
 def say(text: str) -> None:
-    """One line; lost when nobody can read it, as when the terminal or the log's reader is gone."""
+    """One line; lost when nobody can read it, as when the terminal or the log's reader is gone.
+    What does not print is written as Python escapes it: a client's words may be in it.
+    """
     if sys.stderr is None:  # descriptor 2 was closed at the start: it may be anything by now
         return
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     with suppress(OSError):
-        os.write(_STDERR, f"probed: {text}\n".encode())
+        os.write(_STDERR, f"probed: {shown}\n".encode())
 
 
 class Seldom:

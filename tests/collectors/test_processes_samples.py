@@ -302,3 +302,12 @@ def test_no_ratio_to_nothing(told: Told) -> None:
         told.take(RUNNING)
         assert told.value(samples.WAITING.name) is None
         assert told.value(samples.P99.name, bound="lower") is None
+
+
+def test_figures_that_go_back(told: Told) -> None:
+    """A counter never goes back, even where a process's figures do."""
+    told.take(RUNNING)
+    told.take(replace(RUNNING, cpu_ns=RUNNING.cpu_ns + 3 * 10**9))
+    told.take(replace(RUNNING, cpu_ns=10**9, minor_faults=1, major_faults=1))
+    assert told.value(samples.CPU.name) == 3.0
+    assert told.value(samples.FAULTS.name, kind="minor") == 0.0

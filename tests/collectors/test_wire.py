@@ -17,12 +17,23 @@ import pytest
 
 from sidecar.collectors import probe_status, wire
 from sidecar.collectors.listening import Listening
+from sidecar.collectors.probe_status import Covered
 from sidecar.collectors.wire import WireCollector, samples
 from sidecar.config import Settings
-from sidecar.probed import frames, link
+from sidecar.probed import coverage, frames, link
 from sidecar.probed.frames import Counters, OpenCount, Status, Watch
 from sidecar.probed.targets import By, Selector
-from sidecar.signals import Absence, End, Leg, NoData, OpenRequests, RequestTiming, Sample
+from sidecar.signals import (
+    Absence,
+    CollectorState,
+    Coverage,
+    End,
+    Leg,
+    NoData,
+    OpenRequests,
+    RequestTiming,
+    Sample,
+)
 from sidecar.testing import wait_for
 
 PORTS = {8080: Leg.DOWNSTREAM, 8081: Leg.UPSTREAM}
@@ -286,3 +297,34 @@ def test_ports_that_are_found_are_asked_for(tmp_path: Path) -> None:
         peer.send(frames.pack_status(WORKING))
         list(collector.collect(0.0))
         assert frames.unpack_watch(peer.recv(frames.FRAME_BYTES)) == Watch(found[0])
+
+
+def test_a_peer_that_tells_of_ever_more_probes(tmp_path: Path) -> None:
+    """The statuses of 211 probes fill no memory: those beyond a limit are counted as bad."""
+    with probed(tmp_path) as (collector, peer):
+        for i in range(211):
+            peer.send(frames.pack_status(dataclasses.replace(WORKING, probe=f"p{i}")))
+            if i % 13 == 0:
+                list(collector.collect(0.0))
+        signals = list(collector.collect(0.0))
+    found = {s.metric: s.value for s in signals if isinstance(s, Sample)}
+    assert found[samples.BAD_FRAMES.name] == 211 - 31  # the limit is 32, and one was there
+
+
+def test_a_peer_that_tells_of_ever_more_processes() -> None:
+    """Coverage of 1,009 processes at once: what is beyond a limit is refused, until those that were
+    told of before are heard of no more.
+    """
+    now = [0.0]
+    covered = Covered("wire_tls", clock=lambda: now[0])
+    told = [Coverage("wire_tls", "x", i, 1, 7, CollectorState.ATTACHED) for i in range(1_009)]
+    for one in told[:1_000]:
+        covered.keep(coverage.pack(one))
+    with pytest.raises(frames.FrameError, match="more than"):
+        covered.keep(coverage.pack(told[1_000]))
+    covered.keep(coverage.pack(told[7]))
+    assert len(list(covered.signals())) == 1_000
+    now[0] = 4.0
+    assert list(covered.signals()) == []
+    covered.keep(coverage.pack(told[1_000]))
+    assert list(covered.signals()) == [told[1_000]]

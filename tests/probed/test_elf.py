@@ -119,3 +119,17 @@ def test_random_damage(copy: Path) -> None:
         except elf.Unreadable:
             continue
         assert all(0 <= offset < len(raw) for offset in found.offsets.values())
+
+
+def test_a_name_over_and_over(copy: Path) -> None:
+    """Symbol names that hold one name over and over would take 100 MB, and are refused."""
+    raw = bytearray(copy.read_bytes())
+    (at,), (count,) = struct.unpack_from("<Q", raw, 40), struct.unpack_from("<H", raw, 60)
+    heads = [at + 64 * i for i in range(count)]
+    symbols = next(head for head in heads if struct.unpack_from("<I", raw, head + 4)[0] == 11)
+    names = heads[struct.unpack_from("<I", raw, symbols + 40)[0]]
+    made = b"SSL_read\0" * 65
+    struct.pack_into("<QQ", raw, names + 24, len(raw), len(made))
+    copy.write_bytes(raw + made)
+    with pytest.raises(elf.Unreadable, match="SSL_read more than 64 times"):
+        read(copy)

@@ -163,3 +163,42 @@ def test_random_frames() -> None:
                 frames.unpack_request(frame, PORTS, 0.0)
             except FrameError:
                 continue
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"times": (5 * SECOND, 6 * SECOND, 6 * SECOND, 7 * SECOND, 8 * SECOND, 4 * SECOND, 0)},
+        {"times": (5 * SECOND, 4 * SECOND, 6 * SECOND, 7 * SECOND, 8 * SECOND, 9 * SECOND, 0)},
+        {"times": (5 * SECOND, 6 * SECOND, 6 * SECOND, 4 * SECOND, 8 * SECOND, 9 * SECOND, 0)},
+        {"times": (5 * SECOND, 6 * SECOND, 6 * SECOND, 7 * SECOND, 4 * SECOND, 9 * SECOND, 0)},
+        {"counts": (2, 3)},
+    ],
+)
+def test_record_that_cannot_be(changes: dict[str, object]) -> None:
+    """A time before the request's start, or more token events than events, is refused: a negative
+    duration would cost everything that came with it.
+    """
+    with pytest.raises(FrameError):
+        frames.unpack_request(frames.pack_request(record(**changes)), PORTS, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"a\n# TYPE x\r\x1b[2J\x07", "a\ufffd# TYPE x\ufffd\ufffd[2J\ufffd"),
+        ("\x9b31m\u202egnp\u2028".encode(), "\ufffd31m\ufffdgnp\ufffd"),
+        (b'\xff caf\xc3\xa9 <b>"\\', '\ufffd caf\u00e9 <b>"\\'),
+    ],
+)
+def test_text_that_does_not_print(raw: bytes, shown: str) -> None:
+    """Escapes, line ends and marks of direction of a process's name reach no terminal; what
+    prints stays as it is.
+    """
+    assert frames.text(raw + b"\0rest") == shown
+
+
+def test_watch_without_requests() -> None:
+    """A client may ask for the processes of ports alone."""
+    watch = Watch(PORTS, requests=False)
+    assert frames.unpack_watch(frames.pack_watch(watch)) == watch

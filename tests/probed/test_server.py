@@ -175,6 +175,14 @@ def test_watch_frame_of_another_version(tmp_path: Path) -> None:
         assert client is not None
         frame = frames.pack_watch(Watch({9: Leg.UPSTREAM}))
         link.send(frame[:2] + b"\1" + frame[3:])
-        with pytest.raises(frames.FrameError, match="version 1, we speak 3"):
+        with pytest.raises(frames.FrameError, match=f"version 1, we speak {frames.VERSION}"):
             client.receive()
         made.close()
+
+
+def test_words_of_a_client(capfd: pytest.CaptureFixture[str]) -> None:
+    """A line stays one line, and no escape of a client's words reaches the terminal."""
+    say("port a\nprobed: all is well\x1b[2J \udc80 is no number")
+    assert capfd.readouterr().err == (
+        "probed: port a\\nprobed: all is well\\x1b[2J \\udc80 is no number\n"
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +17,7 @@ from sidecar.probed.coverage import Coverage
 from sidecar.probed.following import Following
 from sidecar.probed.frames import FrameType, Status, Watch
 from sidecar.probed.namespaces import Network
-from sidecar.probed.server import MAX_CLIENTS, QUEUE_FRAMES
+from sidecar.probed.server import MAX_CLIENTS, QUEUE_FRAMES, Server
 from sidecar.probed.targets import By, Found, Missing, Selector, Target
 from sidecar.signals import Absence, CollectorState, Leg
 from tests.probed.fake_probes import REFUSED, FakeLoad, FakeProbe, GivesUp, daemon, report
@@ -283,3 +285,45 @@ def _come_and_go(path: Path, count: int) -> None:
             client.socket.send(b"noise")
             assert client.frame() == b""
         client.socket.close()
+
+
+def test_processes_of_ports_without_their_requests(path: Path) -> None:
+    """A client that asks for no requests gets what is told of processes, and nothing of its ports:
+    thousands of requests a second would push it out.
+    """
+    probe = FakeProbe()
+    with daemon(path, {"sched": FakeLoad([probe])}):
+        client = Client(path)
+        client.socket.send(frames.pack_watch(Watch({9: Leg.UPSTREAM}, requests=False)))
+        client.until(of("sched", works=True))
+        probe.ready += [report(b"request", 9), report(b"process")]
+        assert client.told(FrameType.SCHED) == b"process"
+        assert probe.watched[-1].ports == {9}
+
+
+def test_no_descriptor_for_a_client(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While files are short a new client waits, the loop does not turn on it without rest, and it
+    is taken once there are some.
+    """
+    short, turns = threading.Event(), [0]
+    really = Server.accept
+
+    def accept(server: Server) -> object:
+        turns[0] += 1
+        if short.is_set():
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return really(server)
+
+    monkeypatch.setattr(Server, "accept", accept)
+    with daemon(path, {"sched": FakeLoad([FakeProbe()])}):
+        first = Client(path)
+        first.watch_all()
+        first.until(of("sched", works=True))
+        short.set()
+        second, before = Client(path), turns[0]
+        for _ in range(3):  # seconds
+            first.until(of("sched", works=True))
+        assert 1 <= turns[0] - before <= 7
+        short.clear()
+        second.watch_all()
+        second.until(of("sched", works=True))

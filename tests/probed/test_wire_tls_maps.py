@@ -9,6 +9,7 @@ import pytest
 
 from sidecar.probed.wire_tls_maps import MAX_BYTES, MAX_LIBRARIES, Mapping, libraries, opened
 from sidecar.signals import Absence, NoData
+from tests.probed.tls_rig import line, python
 
 LINE = "{start:x}-{end:x} {mode} {offset:08x} fe:00 {inode} {path}\n"
 PROGRAM = "/usr/bin/python3.11"
@@ -83,3 +84,57 @@ def test_replaced(tmp_path: Path) -> None:
         with pytest.raises(NoData, match="restart the process") as caught:
             opened(7, Mapping(path, "fe:00", number, 0, 1, 0), tmp_path)
         assert caught.value.absence is Absence.NOT_FOUND
+
+
+def test_a_device_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A FIFO or device under the library's name is looked at, but never opened: that may block, or
+    do something.
+    """
+    flags: list[int] = []
+    really = os.open
+
+    def noted(path: str, how: int) -> int:
+        flags.append(how)
+        return really(path, how)
+
+    monkeypatch.setattr(os, "open", noted)
+    path = tmp_path / "7" / "root" / "libssl.so"
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    reader = Mapping("/libssl.so", "fe:00", path.stat().st_ino, 0, 0, 0)
+    with pytest.raises(NoData, match="another file"):
+        opened(7, reader, tmp_path)
+    assert flags
+    assert all(how & os.O_PATH for how in flags)
+
+
+CHANGES_ROOT = """
+import os, ssl, sys
+os.chroot(sys.argv[1])
+print("there", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to change a process's root")
+def test_a_process_that_changed_its_root(tmp_path: Path) -> None:
+    """What it had mapped before, as HAProxy's workers do, is found where it lies."""
+    with python(CHANGES_ROOT, tmp_path) as process:
+        assert line(process) == b"there\n"
+        for mapping in libraries(process.pid):
+            fd = opened(process.pid, mapping)
+            assert os.fstat(fd).st_ino == mapping.inode
+            os.close(fd)
+
+
+def test_a_worker_that_changed_its_root(tmp_path: Path) -> None:
+    """In a namespace of its own the way leads through its parent, which did not."""
+    worker, library = tmp_path / "7", tmp_path / "3" / "root" / "no-such-folder" / "libssl.so"
+    (worker / "root").mkdir(parents=True)
+    (worker / "stat").write_text("7 (a) b) S 3 7 7 0")
+    library.parent.mkdir(parents=True)
+    library.write_text("x")
+    mapping = Mapping("/no-such-folder/libssl.so", "fe:00", library.stat().st_ino, 0, 0, 0)
+    fd = opened(7, mapping, tmp_path)
+    assert os.read(fd, 3) == b"x"
+    os.close(fd)

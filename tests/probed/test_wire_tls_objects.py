@@ -14,6 +14,8 @@ import pytest
 from sidecar.probed import wire_tls, wire_tls_follow
 from sidecar.probed.loaders.prebuilt import OBJECTS
 from sidecar.probed.wire_tls_hooks import PROGRAMS, Function
+from sidecar.probed.wire_tls_known import Known
+from sidecar.signals import NoData
 
 MACHINES = ("x86_64", "aarch64")
 SOURCES = Path(wire_tls.__file__).parent
@@ -83,3 +85,17 @@ def test_roles() -> None:
     assert "enum role { UNKNOWN_ROLE, SERVER, CLIENT };" in text
     ends = {role: end.value for role, end in wire_tls._ENDS.items()}
     assert ends == {1: "server_closed", 2: "client_gone"}
+
+
+def test_nothing_is_held_of_a_refused_file(tmp_path: Path) -> None:
+    """What is remembered of a file that could not be read is why, not what was read of it."""
+    path = tmp_path / "libssl.so"
+    path.write_bytes(b"no ELF file" * 101)
+    known = Known()
+    with open(path, "rb") as file, pytest.raises(NoData, match="cannot be read"):
+        known.hooks(file.fileno())
+    [kept] = known.files.values()
+    assert isinstance(kept, NoData)
+    assert kept.__traceback__ is None
+    assert kept.__cause__ is None
+    assert kept.__context__ is None

@@ -90,7 +90,8 @@ class ProcessesCollector:
         self._link.close()
 
     def _watch(self) -> Watch:
-        return Watch(self._ports.ports(), self._chosen)
+        # Requests are the wire collector's: thousands a second would push what is told here out.
+        return Watch(self._ports.ports(), self._chosen, requests=False)
 
     def _take(self, received: Iterable[bytes], offset: float, clock: float) -> list[Event]:
         """What has happened; figures are kept, and what cannot be read is counted."""

@@ -56,7 +56,8 @@ class Figures:
             self._begin_anew(one)
         one.figures[VOLUNTARY : MISSED + 1] = counted
         _set(one.figures, WAITS, running.waits)
-        one.figures[CPU_NS:] = [new - old for new, old in zip(lives, one.began, strict=True)]
+        since = (new - old for new, old in zip(lives, one.began, strict=True))
+        one.figures[CPU_NS:] = map(max, one.figures[CPU_NS:], since)  # none of them goes back
         one.heard, one.threads, one.ended = now, running.threads, False
         one.sees_switches = running.sees_switches
 

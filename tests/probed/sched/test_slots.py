@@ -155,3 +155,18 @@ def test_device_as_the_kernel_counts() -> None:
     assert inode == found.st_ino
     assert device == os.major(found.st_dev) << 20 | os.minor(found.st_dev)
     assert sched_slots.FIRST_NAMESPACE == 4026531836
+
+
+def test_a_refused_slot_is_given_again(maps: Maps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slot for which the kernel had no room is not lost: after 131 refusals there is one."""
+    made = slots(maps, monkeypatch, FIRST_NAMESPACE, {})
+
+    def full(key: bytes, value: bytes) -> None:
+        raise OSError(7, "Argument list too long")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(maps["tgids"], "update", full)
+        for _ in range(131):
+            with pytest.raises(OSError, match="too long"):
+                made.take(target(7))
+    assert made.take(target(7)) == 0

@@ -183,3 +183,21 @@ def test_letting_go_is_bounded(tmp_path: Path) -> None:
     assert 0 < kernel.still_open() < 7
     assert threads.let_go(10.0, clock)
     assert kernel.still_open() == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "absence"), [(errno.EMFILE, Absence.TOO_LARGE), (errno.EIO, Absence.ERROR)]
+)
+def test_a_listing_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, absence: Absence
+) -> None:
+    """Threads that could not be listed are no process that has ended: it is blind, and says why."""
+
+    def fails(folder: object) -> list[str]:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "listdir", fails)
+    threads = attach(tmp_path, Kernel())
+    assert threads.done
+    assert threads.failure is not None
+    assert threads.failure.absence is absence

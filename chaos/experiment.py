@@ -120,11 +120,10 @@ class Experiment:
         found, wrong = await self._played(
             replace(empty, started_unix=time()), order, injection, start
         )
-        if not wrong:
-            await self._watch(start, found)
+        seen = self._clock() if wrong else await self._watch(start, found)
         if self._stall > self._patience.stall:
             wrong = wrong or f"this injector itself stood still for {self._stall:.1f} s"
-        found = self._judged(replace(found, watched=self._clock() - start), start, wrong)
+        found = self._judged(replace(found, watched=seen - start), start, seen, wrong)
         left = await asyncio.to_thread(leftovers.after, self._target)
         return replace(found, left_behind=left, unlooked=leftovers.unlooked)
 
@@ -154,16 +153,21 @@ class Experiment:
         astray = order.kind is Kind.CONTROL
         return leftovers, order.method.prepare(self._target, rng, astray)
 
-    async def _watch(self, start: float, run: Run) -> None:
-        """Until every place has been well since the fault's end, or the time is over."""
+    async def _watch(self, start: float, run: Run) -> float:
+        """Until every place has been well since the fault's end, or the time is over. Returns when
+        it last looked: the run is judged by that look, or a request that has been open for a moment
+        too long since then would undo what was just found.
+        """
         deadline = start + self._patience.most
         settled: float | None = None
         while self._clock() < deadline and not await self._stopped(LOOK):
-            well = not self._unwell(start, run)
+            seen = self._clock()
+            well = not self._unwell(start, run, seen)
             settled = (settled or self._clock()) if well else None
             over = settled is not None and self._clock() - settled >= self._patience.settle
             if over and not self._awaited(start, run):
-                return
+                return seen
+        return self._clock()
 
     def _awaited(self, start: float, run: Run) -> bool:
         """Whether an alarm may still come in the time that it was given."""
@@ -171,15 +175,15 @@ class Experiment:
             return False
         return self._clock() - start - run.effect < self._patience.detect
 
-    def _unwell(self, start: float, run: Run) -> list[str]:
+    def _unwell(self, start: float, run: Run, now: float) -> list[str]:
         """The places that have not been seen to be well since the fault's end."""
         if run.effect is None:
             return []
-        return self._watching.unwell(start, max(run.effect, run.healed or 0.0))
+        return self._watching.unwell(start, max(run.effect, run.healed or 0.0), now)
 
-    def _judged(self, run: Run, start: float, wrong: str) -> Run:
-        places = self._watching.places(start, run.effect)
-        late = self._unwell(start, run)
+    def _judged(self, run: Run, start: float, seen: float, wrong: str) -> Run:
+        places = self._watching.places(start, run.effect, seen)
+        late = self._unwell(start, run, seen)
         outcome, reason = judging.outcome(run, late, self.stop.is_set(), wrong)
         judged = replace(run, places=places, outcome=outcome, reason=reason)
         detected, blind = self._sight.since(start), self._sight.unseen(start)

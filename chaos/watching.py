@@ -33,7 +33,8 @@ class Watching:
         probes, usual = prober.since(since), self._first.get(place.name)
         if not judging.steady(probes, usual):
             return False
-        return not self._late(prober, usual or Usual.of(judging.latest(probes)))
+        bound = usual or Usual.of(judging.latest(probes))
+        return not self._late(prober, bound, self._clock())
 
     def learn(self) -> None:
         """What is usual, from the answers that showed it to be steady: those before them may have
@@ -50,21 +51,23 @@ class Watching:
         bad = (p.place.name for p in self._probers if any(a.failure for a in p.since(since)))
         return " and ".join(bad)
 
-    def unwell(self, start: float, since: float) -> list[str]:
-        """The places at which it has not been well since ``since`` seconds after ``start``."""
+    def unwell(self, start: float, since: float, now: float) -> list[str]:
+        """The places at which it has not been well since ``since`` seconds after ``start``, as it
+        looked at ``now``.
+        """
         return [
             one.place.name
             for one in self._probers
-            if judging.recovered(self._probes(one, start), since, self._usual[one.place.name])
+            if judging.recovered(self._probes(one, start, now), since, self._usual[one.place.name])
             is None
         ]
 
-    def places(self, start: float, effect: float | None) -> tuple[Watched, ...]:
-        """All that was seen of a run that began at ``start``."""
+    def places(self, start: float, effect: float | None, now: float) -> tuple[Watched, ...]:
+        """All that was seen by ``now`` of a run that began at ``start``."""
         return tuple(
             judging.watched(
                 one.place.name,
-                self._probes(one, start),
+                self._probes(one, start, now),
                 effect,
                 self._usual[one.place.name],
                 one.place.period,
@@ -72,19 +75,18 @@ class Watching:
             for one in self._probers
         )
 
-    def _probes(self, prober: Prober, start: float) -> list[Probe]:
+    def _probes(self, prober: Prober, start: float, now: float) -> list[Probe]:
         """In seconds since ``start``. A request that is still open has not succeeded; once it is
         older than any answer should be, it has failed.
         """
-        now, usual = self._clock(), self._usual[prober.place.name]
+        usual = self._usual[prober.place.name]
         over = [
             replace(probe, sent=probe.sent - start, ended=probe.ended - start)
             for probe in prober.since(start - BEFORE)
         ]
-        late = self._late(prober, usual)
+        late = self._late(prober, usual, now)
         return over + [judging.unanswered(sent - start, now - start) for sent in late]
 
-    def _late(self, prober: Prober, usual: Usual) -> list[float]:
+    def _late(self, prober: Prober, usual: Usual, now: float) -> list[float]:
         """When those were sent that are still open, and for too long."""
-        now = self._clock()
         return [sent for sent in prober.open.values() if now - sent > usual.whole]

@@ -42,7 +42,7 @@ def recovers_with(watch: Watching, told: Told, whole: float) -> bool:
     start = told.now
     told.now += whole
     told.answered(STEADY, whole)
-    return not watch.unwell(start, 0.0)
+    return not watch.unwell(start, 0.0, told.now)
 
 
 def test_answers_that_waited_for_the_end_of_a_fault_are_not_usual() -> None:
@@ -81,6 +81,23 @@ def test_a_service_that_has_begun_to_hang_is_not_steady() -> None:
     told.open[1] = told.now
     told.now += 2.0
     assert watch.unsteady() == ["engine"]
+
+
+def test_a_run_is_judged_by_what_was_seen_at_one_moment() -> None:
+    """A request that is open for too long a moment after the last look does not undo what that
+    found, neither in the verdict nor in the time to recover.
+    """
+    told = Told()
+    watch = watching(told)
+    told.answered(STEADY, 0.1)
+    watch.learn()
+    start = told.now
+    told.answered(STEADY, 0.1)
+    told.open[1] = told.now
+    seen, told.now = told.now + 0.5, told.now + 9.0
+    assert watch.unwell(start, 0.0, seen) == []
+    assert watch.places(start, 0.0, seen)[0].recovered is not None
+    assert watch.unwell(start, 0.0, told.now) == ["engine"]
 
 
 def test_a_failure_since_then_is_told_with_its_place() -> None:

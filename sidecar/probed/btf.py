@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from sidecar.probed.libbpf import POINTER, TEXT, Function, library
 from sidecar.signals import Absence, NoData
 
 _STRUCT, _UNION, _TYPEDEF, _VOLATILE, _CONST = 4, 5, 8, 9, 10  # linux/btf.h, BTF_KIND_*
@@ -36,31 +37,15 @@ class Field:
         return f"{self.struct}.{self.path}"
 
 
-def _library() -> ctypes.CDLL:
-    try:
-        lib = ctypes.CDLL("libbpf.so.1", use_errno=True)
-    except OSError as error:
-        raise NoData(
-            Absence.NOT_FOUND, "libbpf.so.1 is not installed: apt install libbpf1"
-        ) from error
-    pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32
-    for name, result, arguments in (
-        ("btf__load_vmlinux_btf", pointer, []),
-        ("btf__parse", pointer, [text, pointer]),
-        ("btf__free", None, [pointer]),
-        ("btf__find_by_name_kind", ctypes.c_int, [pointer, text, number]),
-        ("btf__type_by_id", pointer, [pointer, number]),
-        ("btf__name_by_offset", text, [pointer, number]),
-        ("btf__resolve_size", ctypes.c_int64, [pointer, number]),
-    ):
-        function = getattr(lib, name, None)
-        if function is None:
-            raise NoData(
-                Absence.UNSUPPORTED,
-                f"libbpf.so.1 has no {name}: version 1.0 or later is needed (apt install libbpf1)",
-            )
-        function.restype, function.argtypes = result, arguments
-    return lib
+_FUNCTIONS: tuple[Function, ...] = (
+    ("btf__load_vmlinux_btf", POINTER, []),
+    ("btf__parse", POINTER, [TEXT, POINTER]),
+    ("btf__free", None, [POINTER]),
+    ("btf__find_by_name_kind", ctypes.c_int, [POINTER, TEXT, ctypes.c_uint32]),
+    ("btf__type_by_id", POINTER, [POINTER, ctypes.c_uint32]),
+    ("btf__name_by_offset", TEXT, [POINTER, ctypes.c_uint32]),
+    ("btf__resolve_size", ctypes.c_int64, [POINTER, ctypes.c_uint32]),
+)
 
 
 class _Types:
@@ -116,7 +101,7 @@ class _Types:
 
 @contextmanager
 def _types(path: str | None) -> Iterator[_Types]:
-    lib = _library()
+    lib = library(_FUNCTIONS)
     handle = lib.btf__parse(path.encode(), None) if path else lib.btf__load_vmlinux_btf()
     if not handle:
         where = path or "/sys/kernel/btf/vmlinux"

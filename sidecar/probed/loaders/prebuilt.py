@@ -12,6 +12,7 @@ import os
 import platform
 from pathlib import Path
 
+from sidecar.probed.libbpf import POINTER, TEXT, Function, library
 from sidecar.probed.loaders import Kind, Loaded, Program
 from sidecar.signals import Absence, NoData
 
@@ -23,33 +24,16 @@ _PERMISSION = (
 _TRACING = "CAP_BPF and CAP_PERFMON"  # socket filters need no CAP_PERFMON
 
 
-def _library() -> ctypes.CDLL:
-    try:
-        lib = ctypes.CDLL("libbpf.so.1", use_errno=True)
-    except OSError as error:
-        raise NoData(
-            Absence.NOT_FOUND, "libbpf.so.1 is not installed: apt install libbpf1"
-        ) from error
-    pointer, text = ctypes.c_void_p, ctypes.c_char_p
-    for name, result, arguments in (
-        ("bpf_object__open_file", pointer, [text, pointer]),
-        ("bpf_object__load", ctypes.c_int, [pointer]),
-        ("bpf_object__close", None, [pointer]),
-        ("bpf_object__find_program_by_name", pointer, [pointer, text]),
-        ("bpf_program__fd", ctypes.c_int, [pointer]),
-        ("bpf_program__set_expected_attach_type", ctypes.c_int, [pointer, ctypes.c_int]),
-        ("bpf_object__find_map_fd_by_name", ctypes.c_int, [pointer, text]),
-        ("libbpf_set_print", pointer, [pointer]),
-    ):
-        function = getattr(lib, name, None)
-        if function is None:
-            raise NoData(
-                Absence.UNSUPPORTED,
-                f"libbpf.so.1 has no {name}: version 1.0 or later is needed (apt install libbpf1)",
-            )
-        function.restype, function.argtypes = result, arguments
-    lib.libbpf_set_print(None)  # its words are for developers; ours name the remedy
-    return lib
+_FUNCTIONS: tuple[Function, ...] = (
+    ("bpf_object__open_file", POINTER, [TEXT, POINTER]),
+    ("bpf_object__load", ctypes.c_int, [POINTER]),
+    ("bpf_object__close", None, [POINTER]),
+    ("bpf_object__find_program_by_name", POINTER, [POINTER, TEXT]),
+    ("bpf_program__fd", ctypes.c_int, [POINTER]),
+    ("bpf_program__set_expected_attach_type", ctypes.c_int, [POINTER, ctypes.c_int]),
+    ("bpf_object__find_map_fd_by_name", ctypes.c_int, [POINTER, TEXT]),
+    ("libbpf_set_print", POINTER, [POINTER]),
+)
 
 
 def _refused(stem: str, code: int, programs: tuple[Program, ...]) -> NoData:
@@ -79,7 +63,8 @@ def load(stem: str, programs: tuple[Program, ...], maps: tuple[str, ...]) -> Loa
             Absence.NOT_FOUND,
             f"{path} is missing: build it with sidecar.probed.build, or --loader bcc",
         )
-    lib = _library()
+    lib = library(_FUNCTIONS)
+    lib.libbpf_set_print(None)  # its words are for developers; ours name the remedy
     handle = lib.bpf_object__open_file(os.fsencode(path), None)
     if not handle:
         code = ctypes.get_errno()

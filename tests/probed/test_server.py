@@ -153,7 +153,7 @@ def test_library_that_lacks_a_symbol(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("ctypes.CDLL", Old)
     with pytest.raises(NoData, match=r"bpf_object__open_file.*1\.0 or later") as caught:
-        prebuilt._library()
+        prebuilt.load("wire", (), ())
     assert caught.value.absence is Absence.UNSUPPORTED
 
 
